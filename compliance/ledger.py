@@ -1,0 +1,219 @@
+"""The append-only record: a chain of canonical entries under one head. Append and verify, no more.
+
+An entry's digest covers the digest before it, so that no entry can be changed, removed or moved
+without every later digest changing too. What a cut of the newest entries cannot hide is the head
+digest that somebody keeps elsewhere.
+"""
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from compliance.errors import DomainError, Malformed
+from compliance.models import LedgerEntry, LedgerHead
+
+GENESIS = hashlib.sha256(b"goodstanding/ledger/v1").hexdigest()
+LARGEST = 2**53 - 1  # beyond it, other languages read another number
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An entry before it has its place in the chain."""
+
+    type: str
+    subject: str
+    actor: str
+    portfolio_id: int | None
+    at: datetime
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Break:
+    """The first place where the chain does not hold."""
+
+    seq: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a verification saw."""
+
+    entries: int
+    head: str
+    broken: Break | None
+
+
+_drafts: ContextVar[list[Draft] | None] = ContextVar("ledger_drafts", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """One transaction whose entries are appended at its very end, so that the head is locked last.
+
+    Inside another one it joins that: the outermost appends.
+    """
+    outer = _drafts.get()
+    with transaction.atomic():
+        if outer is not None:
+            before = len(outer)
+            try:
+                yield
+            except BaseException:
+                del outer[before:]
+                raise
+            return
+        drafts: list[Draft] = []
+        token = _drafts.set(drafts)
+        try:
+            yield
+        finally:
+            _drafts.reset(token)
+        _append(drafts)
+
+
+def record(
+    *, type: str, subject: str, actor: str, portfolio_id: int | None = None, **data: Any
+) -> None:
+    """Put what is being done on the record, in the transaction that does it."""
+    drafts = _drafts.get()
+    if drafts is None:
+        raise DomainError(f"“{type}” was to be recorded outside of ledger.recording().")
+    drafts.append(Draft(type, subject, actor, portfolio_id, timezone.now(), _composed(data)))
+
+
+def canonical(value: dict[str, Any]) -> bytes:
+    """The one byte form of an entry: sorted keys, NFC text, integers; anything else is refused."""
+    _refuse_ambiguity(value)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def verify(*, since: int = 1) -> Verdict:
+    """Read every entry from its stored bytes and say where the chain first fails, if it does."""
+    prev, seq = GENESIS, 0
+    entries = LedgerEntry.objects.order_by("seq")
+    if since > 1:
+        entries = entries.filter(seq__gte=since)
+        before = LedgerEntry.objects.filter(seq=since - 1).values_list("digest", flat=True).first()
+        prev, seq = before or GENESIS, since - 1
+    checked = 0
+    for entry in entries.iterator(chunk_size=2000):
+        seq += 1
+        if why := _fault(entry, seq, prev):
+            return Verdict(checked, prev, Break(seq, why))
+        prev, checked = entry.digest, checked + 1
+    head = LedgerHead.objects.filter(pk=1).first()
+    size, digest = (head.size, head.digest) if head else (0, GENESIS)
+    if (size, digest) != (seq, prev):
+        why = f"the head says {size} entries and {digest[:12]}, the chain has {seq} and {prev[:12]}"
+        return Verdict(checked, prev, Break(seq + 1, why))
+    return Verdict(checked, prev, None)
+
+
+def _append(drafts: list[Draft]) -> None:
+    if not drafts:
+        return
+    LedgerHead.objects.get_or_create(pk=1, defaults={"digest": GENESIS})
+    head = LedgerHead.objects.select_for_update().get(pk=1)
+    size, prev = head.size, head.digest
+    entries = []
+    for draft in drafts:
+        size += 1
+        body = canonical(_body(draft, size, prev))
+        digest = _digest(prev, body)
+        entries.append(
+            LedgerEntry(
+                seq=size, prev=prev, digest=digest, body=body, at=draft.at, type=draft.type,
+                actor=draft.actor, subject=draft.subject, portfolio_id=draft.portfolio_id,
+            )
+        )  # fmt: skip
+        prev = digest
+    LedgerEntry.objects.bulk_create(entries, batch_size=500)
+    LedgerHead.objects.filter(pk=1).update(size=size, digest=prev)
+
+
+def _body(draft: Draft, seq: int, prev: str) -> dict[str, Any]:
+    return {
+        "v": 1,
+        "origin": settings.LEDGER_ORIGIN,
+        "app": settings.VERSION,
+        "seq": seq,
+        "prev": prev,
+        "at": draft.at.isoformat(),
+        "type": draft.type,
+        "actor": draft.actor,
+        "subject": draft.subject,
+        "portfolio": draft.portfolio_id,
+        "data": draft.data,
+    }
+
+
+def _digest(prev: str, body: bytes) -> str:
+    return hashlib.sha256(bytes.fromhex(prev) + body).hexdigest()
+
+
+def _fault(entry: LedgerEntry, seq: int, prev: str) -> str:
+    """Why this entry cannot stand at this place, or an empty string."""
+    body = bytes(entry.body)
+    if entry.seq != seq:
+        return f"entry {seq} is missing; the next one is {entry.seq}"
+    if entry.prev != prev or entry.digest != _digest(prev, body):
+        return "its digest does not follow from the entry before it and its own bytes"
+    try:
+        read = json.loads(body)
+        if canonical(read) != body:
+            return "its bytes are not in canonical form"
+    except (ValueError, Malformed):
+        return "its bytes cannot be read"
+    told = (read["seq"], read["prev"], read["at"], read["type"], read["actor"], read["subject"])
+    shown = (entry.seq, entry.prev, entry.at.isoformat(), entry.type, entry.actor, entry.subject)
+    if told != shown or read["portfolio"] != entry.portfolio_id:
+        return "its columns say something else than its bytes"
+    return ""
+
+
+def _composed(value: Any) -> Any:
+    """Text as NFC, so that a person's words never stop a transaction at the ledger."""
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case dict():
+            return {str(key): _composed(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_composed(item) for item in value]
+        case _:
+            return value
+
+
+def _refuse_ambiguity(value: Any) -> None:
+    match value:
+        case None | bool():
+            return
+        case int() if abs(value) <= LARGEST:
+            return
+        case str() if unicodedata.is_normalized("NFC", value):
+            return
+        case list():
+            for item in value:
+                _refuse_ambiguity(item)
+        case dict() if all(isinstance(key, str) and key.isascii() for key in value):
+            for item in value.values():
+                _refuse_ambiguity(item)
+        case _:
+            raise Malformed(
+                f"A ledger entry cannot hold {type(value).__name__} {value!r:.60}: only objects "
+                "with ASCII keys, lists, NFC text, integers below 2^53, booleans and null."
+            )
