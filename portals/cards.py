@@ -1,0 +1,89 @@
+"""A portal's card: what it is, what it offers and what it allows, checked as it is read."""
+
+import tomllib
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+
+class CardError(ValueError):
+    """A card that cannot be used; the message names the file, the field and the remedy."""
+
+
+class Limit(BaseModel):
+    """At most so many requests in any window of so many seconds, counted at the portal."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    requests: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+
+
+class Hours(BaseModel):
+    """When the portal is open, in its own time zone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    days: str = Field(pattern=r"^(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?$")
+    opens: str = Field(alias="from", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
+    closes: str = Field(alias="to", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")
+
+
+class Card(BaseModel):
+    """One portal, as declared in its `portal.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    slug: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
+    title: str
+    jurisdiction: str
+    adapter: str = Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$")
+    base_url: str = Field(pattern=r"^https?://[^\s]+$")
+    timezone: str
+    verified_on: date
+    doubt_class: Literal["A", "B", "C", "D", "E"] = "E"
+    max_concurrency: int = Field(default=1, ge=1, le=1000)
+    limits: Annotated[tuple[Limit, ...], Field(min_length=1)]
+    timeout_seconds: float = Field(default=20, gt=0, le=300)
+    session_idle_seconds: int = Field(default=0, ge=0)
+    duplicate_window_hours: float = Field(default=0, ge=0)
+    lookup: bool = True
+    lookup_lag_seconds: float = Field(default=0, ge=0)
+    key_retention_hours: float = Field(default=0, ge=0)
+    status_freshness_hours: int = Field(default=72, ge=1)
+    open_hours: tuple[Hours, ...] = ()
+    closures: tuple[dict[str, date | str], ...] = ()
+    seasons: tuple[dict[str, date | str | int], ...] = ()
+    automation: Literal["allowed", "assisted", "browser"] = "allowed"
+    simulated: bool = True  # until a person has proven it against the real portal
+    egress_proxy: str = ""
+    forms: tuple[str, ...] = ()
+    field_max_characters: int = Field(default=0, ge=0)
+
+    @field_validator("timezone")
+    @classmethod
+    def zone_exists(cls, value: str) -> str:
+        """A clock that does not exist cannot tell opening hours."""
+        if value not in available_timezones():
+            raise ValueError(f"“{value}” is not a time zone; write one like America/New_York")
+        return value
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The portal's own clock."""
+        return ZoneInfo(self.timezone)
+
+
+def read_card(path: Path) -> Card:
+    """Read a card, or say in one sentence which file and field is wrong and what to write."""
+    try:
+        return Card.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CardError(f"{path}: not a TOML file: {error}. Correct the line it names.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "card"
+        raise CardError(
+            f"{path}: {where}: {first['msg']}. Correct the field; portals/adapters/README.md "
+            "explains each."
+        ) from error

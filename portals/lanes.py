@@ -1,0 +1,401 @@
+"""The runner: takes lanes that are free and have work, and works them in waves, one loop for all.
+
+A wave is read, looked up, armed in one transaction, sent under the limiter, and settled in one
+transaction. No transaction is open while the network is.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connections
+from django.utils import timezone
+
+from portals import delivery, intents, leases, protocol
+from portals.base import Portal as PortalAdapter
+from portals.base import Receipt, Standing
+from portals.blocks import RecordedBlocks
+from portals.cards import Card
+from portals.crash import crash_point
+from portals.credentials import credential_for
+from portals.delivery import Ending
+from portals.errors import Blocked, Changed, InDoubt, PortalError, Unavailable
+from portals.handlers import handler_of
+from portals.http import Attempting, NotSent, Wire, attempting
+from portals.intents import LostLane, Result, Work
+from portals.limiter import Limiter
+from portals.models import Attempt, Intent, Lane
+from portals.protocol import Hold, Move, State, Step
+from portals.registry import card_of, module_of
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+SMALLEST_WAVE, LARGEST_WAVE = 1, 256
+IDLE_SECONDS = 0.25
+PROBE_AGAIN_SECONDS = 30.0
+MOVING = (State.READY, State.ARMED, State.IN_DOUBT, State.RECEIPTED)
+
+
+class AdapterModule(Protocol):
+    """A portal's `adapter.py`."""
+
+    Adapter: Callable[..., PortalAdapter]
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    settled: int = 0
+    lanes: set[str] = field(default_factory=set)
+
+
+def in_database(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Run a service in the one thread that has our database connection."""
+    return sync_to_async(function, thread_sensitive=True)
+
+
+class LaneRun:
+    """One lane while we own it."""
+
+    def __init__(self, lane: Lane, card: Card, portal: PortalAdapter, wire: Wire) -> None:
+        self.lane = lane
+        self.card = card
+        self.portal = portal
+        self.wire = wire
+        self.wave = max(SMALLEST_WAVE, 2 * card.max_concurrency)
+        self.stopping = False  # an orderly end: what is not under way is not sent
+        self.lease_ends = 0.0
+        self.settled = 0
+
+    async def work(self, until: float) -> None:
+        """Send waves until nothing is due in this slice, the lane is held, or the slice ends."""
+        if self.lane.pause_cause and not await self._may_resume():
+            return
+        while not self.stopping and time.monotonic() < until:
+            if await self._turn():
+                continue
+            due = await in_database(_next_due)(self.lane.portal_id)
+            if due is None or time.monotonic() + due > until:
+                return
+            await asyncio.sleep(min(max(due, 0.01), IDLE_SECONDS))
+
+    async def _turn(self) -> bool:
+        """What is in doubt first, then what is ready, then what the portal has yet to decide."""
+        did = await self._ask(State.IN_DOUBT)
+        did = await self._send_wave() or did
+        return await self._ask(State.RECEIPTED) or did
+
+    async def _ask(self, state: str) -> bool:
+        works = await in_database(intents.open_questions)(
+            self.lane.portal_id, state, self.wave, now=timezone.now()
+        )
+        if works:
+            await self._settle(await _gather(self._answer, works))
+        return bool(works)
+
+    async def _answer(self, work: Work) -> Result | None:
+        """One way out of a doubt, or one more look at what was received."""
+        now = timezone.now()
+        step = protocol.way_out(work.known, self.card, now)
+        if work.known.state == State.RECEIPTED:
+            step = Step.LOOK_UP
+        if step == Step.RESEND:
+            return _decided(work, protocol.resend(work.known, now))
+        if step == Step.ASK_A_PERSON:
+            return _decided(work, protocol.ask_a_person(work.known, self.card))
+        attempt = self._attempting(
+            Intent.Rank.RECONCILE if work.known.state == State.IN_DOUBT else Intent.Rank.POLL
+        )
+        found = await self._guarded(delivery.look_up(self.portal, work, attempt), attempt)
+        if isinstance(found, NotSent):
+            return None
+        move = protocol.after_look_up(
+            found, work.known, self.card, timezone.now(), settle=settings.WIRE_SETTLE_SECONDS
+        )
+        return _result(work, move, Attempt.Purpose.LOOK_UP, found, attempt)
+
+    async def _send_wave(self) -> bool:
+        works = await in_database(intents.next_work)(
+            self.lane.portal_id, self.wave, now=timezone.now()
+        )
+        if not works:
+            return False
+        started = time.monotonic()
+        looked = await _gather(self._look_before, works)
+        clear = [work for work in looked if isinstance(work, Work)]
+        await self._settle([result for result in looked if isinstance(result, Result)])
+        if clear and not self.stopping:
+            armed = await in_database(intents.arm)(self.lane, clear, self.card)
+            crash_point("armed")
+            fence = time.monotonic() + settings.SEND_WITHIN_SECONDS
+            results = await _gather(lambda work: self._send(work, fence), armed)
+            crash_point("answered")
+            await self._settle(results)
+            crash_point("settled")
+        self._adapt(time.monotonic() - started)
+        return True
+
+    async def _look_before(self, work: Work) -> Work | Result | None:
+        """The work itself if the way is clear; else what was found."""
+        if work.known.is_read or work.known.sends or not self.card.lookup:
+            return work
+        attempt = self._attempting(work.rank)
+        found = await self._guarded(delivery.look_before(self.portal, work, attempt), attempt)
+        now = timezone.now()
+        match found:
+            case None:
+                return work
+            case NotSent():
+                return None
+            case str():
+                move = protocol.filed_elsewhere(found, self.card)
+            case Receipt():
+                move = protocol.after_look_up(found, work.known, self.card, now, settle=0)
+            case _:
+                move = protocol.after_look_before(found, work.known, now)
+        return _result(work, move, Attempt.Purpose.LOOK_UP, found, attempt)
+
+    async def _send(self, work: Work, fence: float) -> Result:
+        """One armed intent: read, or pass its point of no return."""
+        attempt = self._attempting(work.rank, fence)
+        ending: Ending
+        if handler_of(work.kind).road == "standing":
+            ending = await self._guarded(delivery.read(self.portal, work, attempt), attempt)
+            move = protocol.after_read(ending, work.known, timezone.now())
+            return _result(work, move, Attempt.Purpose.READ, ending, attempt)
+        if self.stopping:
+            ending = NotSent("The lane was stopping.", "stopping")
+        else:
+            ending = await self._guarded(delivery.submit(self.portal, work, attempt), attempt)
+        move = protocol.after_send(ending, work.known, self.card, timezone.now())
+        return _result(work, move, Attempt.Purpose.SEND, ending, attempt)
+
+    async def _guarded(self, call: Awaitable[T], attempt: Attempting) -> T | Ending:
+        """Our own mistakes must not stop the lane, nor pass for an answer."""
+        try:
+            ending = await call
+        except Exception as error:
+            logger.exception("The adapter of %s failed", self.card.slug)
+            detail = f"Our adapter failed: {type(error).__name__}: {error}."
+            if attempt.committed:
+                return InDoubt(f"{detail} It may have arrived.", "adapter failed")
+            return Changed(detail, "adapter failed")
+        if _is_hold(ending):
+            self.stopping = True
+        return ending
+
+    async def _settle(self, results: Sequence[Result | None]) -> None:
+        known = [result for result in results if result is not None]
+        if known:
+            await in_database(intents.settle)(self.lane, known)
+            self.settled += len(known)
+
+    async def _may_resume(self) -> bool:
+        """After a block, one harmless look before anything is sent."""
+        attempt = self._attempting(Intent.Rank.RECONCILE)
+        token = attempting.set(attempt)
+        try:
+            response = await self.wire.ask("HEAD", "/health")
+            ended = response.status_code == 200
+        except PortalError:
+            ended = False
+        finally:
+            attempting.reset(token)
+        hold = None if ended else Hold(
+            timezone.now() + timedelta(seconds=PROBE_AGAIN_SECONDS), self.lane.pause_cause
+        )  # fmt: skip
+        await in_database(leases.hold)(self.lane, hold)
+        return ended
+
+    def _attempting(self, rank: int, fence: float | None = None) -> Attempting:
+        def in_time() -> bool:
+            now = time.monotonic()
+            over = now + self.card.timeout_seconds
+            return not self.stopping and over < self.lease_ends and (fence is None or now < fence)
+
+        return Attempting(rank, may_ask=lambda: not self.stopping, may_commit=in_time)
+
+    def _adapt(self, took: float) -> None:
+        """Small waves where the portal is slow, so that a crash leaves little in doubt."""
+        if took < 0.5:
+            self.wave = min(LARGEST_WAVE, self.wave * 2)
+        elif took > 1.5:
+            self.wave = max(SMALLEST_WAVE, self.wave // 2)
+
+
+class Runner:
+    """Hosts many lanes on one loop, until a time or until nothing is left to do."""
+
+    def __init__(self, portals: list[str] | None = None) -> None:
+        self.portals = portals
+        self.owner = leases.owner_name()
+        self.runs: dict[int, LaneRun] = {}
+        self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.stopping = False
+        self.report = Report()
+
+    async def run(self, until: float, *, patience: float | None) -> Report:
+        """Work lanes until the time is over, or nothing is due within our patience.
+
+        Without a patience it waits for work until it is stopped.
+        """
+        renewing = asyncio.create_task(self._renew())
+        try:
+            while not self.stopping and time.monotonic() < until:
+                await self._take_free_lanes(until)
+                self._reap()
+                if not self.tasks and not await self._worth_waiting(until, patience):
+                    break
+                await asyncio.sleep(IDLE_SECONDS)
+            self.stop()
+            await asyncio.gather(*self.tasks.values())
+        finally:
+            renewing.cancel()
+            await in_database(connections.close_all)()
+        return self.report
+
+    def stop(self) -> None:
+        """An orderly end: finish what is under way, send nothing more, leave nothing in doubt."""
+        self.stopping = True
+        for run in self.runs.values():
+            run.stopping = True
+
+    async def _take_free_lanes(self, until: float) -> None:
+        for lane_id, slug in await in_database(self._candidates)():
+            if lane_id in self.tasks:
+                continue
+            asked = time.monotonic()
+            lane = await in_database(leases.take)(lane_id, self.owner)
+            if lane is None:
+                continue
+            crash_point("taken")
+            self.report.lanes.add(slug)
+            lease_ends = asked + settings.LANE_LEASE_SECONDS
+            self.tasks[lane_id] = asyncio.create_task(self._host(lane, lease_ends, until))
+
+    def _candidates(self) -> list[tuple[int, str]]:
+        return list(leases.lanes_with_work(self.portals).values_list("pk", "portal__slug"))
+
+    async def _host(self, lane: Lane, lease_ends: float, until: float) -> None:
+        """Open the lane's own line to its portal, work, and give the lane back."""
+        card = card_of(lane.portal.slug)
+        credential = await in_database(credential_for)(lane.portal)
+        quiet_for = (timezone.now() - (lane.quiet_since or timezone.now())).total_seconds()
+        limiter = Limiter(
+            card.limits, card.max_concurrency, blocks=RecordedBlocks(lane), quiet_for=quiet_for
+        )
+        async with Wire(card, limiter, version=settings.VERSION) as wire:
+            adapter = cast(AdapterModule, module_of(card, "adapter")).Adapter(
+                wire, card, user=credential.username, secret=credential.secret
+            )
+            run = LaneRun(lane, card, adapter, wire)
+            run.lease_ends = lease_ends
+            self.runs[lane.pk] = run
+            try:
+                await run.work(until)
+            except LostLane:
+                logger.warning("%s: another worker took the lane over", card.slug)
+            finally:
+                self.runs.pop(lane.pk)
+                self.report.settled += run.settled
+                await limiter.close()
+                await in_database(leases.give_back)(lane)
+
+    def _reap(self) -> None:
+        for lane_id in [pk for pk, task in self.tasks.items() if task.done()]:
+            self.tasks.pop(lane_id).result()
+
+    async def _worth_waiting(self, until: float, patience: float | None) -> bool:
+        if patience is None:
+            return True
+        due = await in_database(_next_due_anywhere)(self.portals)
+        return due is not None and due <= min(patience, until - time.monotonic())
+
+    async def _renew(self) -> None:
+        """Keep the leases alive; a lane that is no longer ours sends nothing more."""
+        while True:
+            await asyncio.sleep(settings.LANE_LEASE_SECONDS / 4)
+            runs = dict(self.runs)
+            asked = time.monotonic()
+            kept = await in_database(leases.renew)([run.lane for run in runs.values()])
+            for lane_id, run in runs.items():
+                if lane_id in kept:
+                    run.lease_ends = asked + settings.LANE_LEASE_SECONDS
+                else:
+                    run.stopping = True
+
+
+async def run_lanes(
+    *, until: float, portals: list[str] | None = None, patience: float | None = 0.0
+) -> Report:
+    """Work every lane that is free and has something due."""
+    return await Runner(portals).run(until, patience=patience)
+
+
+async def _gather(do: Callable[[Work], Awaitable[T]], works: Sequence[Work]) -> list[T]:
+    return list(await asyncio.gather(*(do(work) for work in works)))
+
+
+def _decided(work: Work, move: Move) -> Result:
+    """A way out that needs no look at the portal."""
+    return Result(work, move, Attempt.Purpose.LOOK_UP, Attempt.Outcome.NOT_SENT, "no look needed")
+
+
+def _result(
+    work: Work, move: Move, purpose: str, ending: Ending | str | None, attempt: Attempting
+) -> Result:
+    error = ending if isinstance(ending, PortalError) else None
+    recognised = ending if isinstance(ending, Receipt | Standing) else None
+    return Result(
+        work,
+        move,
+        purpose,
+        delivery.outcome_word(ending),
+        rule=error.rule if error else recognised.rule if recognised else "",
+        detail=error.detail if error else move.detail,
+        category=str(getattr(error, "category", "")),
+        exchanges=tuple(attempt.exchanges),
+    )
+
+
+def _is_hold(ending: object) -> bool:
+    """The portal told the whole lane to keep away."""
+    return isinstance(ending, Blocked) or (
+        isinstance(ending, Unavailable) and ending.retry_after is not None
+    )
+
+
+def _next_due(portal_id: int) -> float | None:
+    """In how many seconds this portal's next work is due; None if there is none."""
+    return _seconds_to(
+        Intent.objects.filter(portal_id=portal_id, state__in=MOVING)
+        .order_by("not_before")
+        .values_list("not_before", flat=True)
+        .first()
+    )
+
+
+def _next_due_anywhere(portals: list[str] | None) -> float | None:
+    """The same for every lane that may run, and with the time until which it is held."""
+    lanes = Lane.objects.filter(needs_person=False, portal__is_enabled=True)
+    if portals is not None:
+        lanes = lanes.filter(portal__slug__in=portals)
+    found = []
+    for lane in lanes:
+        due = _next_due(lane.portal_id)
+        if due is not None:
+            found.append(max(due, _seconds_to(lane.paused_until) or 0.0))
+    return min(found, default=None)
+
+
+def _seconds_to(when: datetime | None) -> float | None:
+    return None if when is None else max(0.0, (when - timezone.now()).total_seconds())

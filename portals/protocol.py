@@ -1,0 +1,316 @@
+"""What follows from what happened: every decision about an intent, pure and in one place.
+
+The caller gives the facts and the time, and gets the move to make. Nothing here reads a clock, a
+database or the network, so that each rule can be tested by itself.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, assert_never
+
+from portals.base import Outcome, Receipt, Standing
+from portals.cards import Card
+from portals.errors import Blocked, Changed, InDoubt, Rejected, Unavailable
+from portals.http import NotSent
+from portals.models import Intent
+
+State = Intent.State
+
+MOST_TRIES = 12  # refused or unanswered this often before it counts as fallout
+MOST_LOOKS = 40  # look-ups without a verdict, likewise
+LONGEST_BACKOFF = 300.0
+FIRST_LOOK_SECONDS = 1.0
+POLL_SECONDS = 2.0
+SAFETY = timedelta(minutes=5)  # a repeat must arrive well before the portal forgets the first
+
+
+class Step(StrEnum):
+    """How to leave a doubt."""
+
+    RESEND = "resend"
+    LOOK_UP = "look_up"
+    ASK_A_PERSON = "ask_a_person"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What we know of an intent when we decide about it."""
+
+    state: str
+    is_read: bool
+    is_urgent: bool
+    tries: int
+    sends: int
+    absences: int
+    payload_sha256: str
+    first_sent_at: datetime | None = None
+    last_sent_at: datetime | None = None
+    resend_by: datetime | None = None
+    jitter: float = 0.5  # between 0 and 1, so that retries do not come in step
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The whole lane keeps away from its portal."""
+
+    until: datetime | None  # None: until a person resumes it
+    cause: str
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where an intent goes, what else is written with it, and what its subject is told."""
+
+    to: str
+    cause: str = ""
+    detail: str = ""
+    number: str = ""
+    reasons: tuple[str, ...] = ()
+    standing: Standing | None = None
+    category: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    hold: Hold | None = None
+
+
+def after_send(outcome: Outcome | NotSent, known: Known, card: Card, now: datetime) -> Move:
+    """The move that the end of an attempt makes an intent take."""
+    match outcome:
+        case Receipt(final=True, number=number):
+            return Move(State.ACCEPTED, number=number)
+        case Receipt(number=number):
+            soon = now + timedelta(seconds=POLL_SECONDS)
+            values = {"not_before": soon, "tries": 0}
+            return Move(State.RECEIPTED, number=number, values=values)
+        case Rejected(reasons=reasons, detail=detail):
+            return Move(State.REJECTED, "rejected", detail, reasons=reasons)
+        case InDoubt():
+            return _doubt(outcome, known, card, now)
+        case NotSent(detail=detail):
+            return Move(State.READY, values=_unsent(known) | {"tries": max(0, known.tries - 1)})
+        case Unavailable() | Blocked():
+            return _not_processed(outcome, known, now)
+        case Changed(detail=detail):
+            return Move(State.FALLOUT, "changed", detail, values=_unsent(known))
+        case Standing():
+            return Move(State.ACCEPTED, standing=outcome, detail=outcome.words)
+        case _:
+            assert_never(outcome)
+
+
+def after_look_before(outcome: Outcome, known: Known, now: datetime) -> Move:
+    """The move that follows when the look before the first send met something else than a yes."""
+    match outcome:
+        case Rejected(reasons=reasons, detail=detail):
+            return Move(State.REJECTED, "rejected", detail, reasons=reasons)
+        case InDoubt(detail=detail, rule=rule):
+            return _not_processed(Unavailable(detail, rule), _tried(known), now)
+        case Unavailable() | Blocked():
+            return _not_processed(outcome, _tried(known), now)
+        case Changed(detail=detail):
+            return Move(State.FALLOUT, "changed", detail)
+        case Receipt() | Standing():
+            raise TypeError("an answer to a look-up is settled as one")
+        case _:
+            assert_never(outcome)
+
+
+def filed_elsewhere(number: str, card: Card) -> Move:
+    """Somebody filed this duty and period already: ours is not sent."""
+    return Move(
+        State.FALLOUT,
+        "filed_elsewhere",
+        f"{card.title} already shows a filing for this period: {number}. Ours was not sent.",
+        number=number,
+    )
+
+
+def after_read(outcome: Outcome | NotSent, known: Known, now: datetime) -> Move:
+    """A read is never in doubt: a fault is tried again, and at last given up as unknown."""
+    match outcome:
+        case Standing():
+            return Move(State.ACCEPTED, standing=outcome, detail=outcome.words)
+        case NotSent():
+            return Move(State.READY, values={"tries": max(0, known.tries - 1)})
+        case InDoubt(detail=detail, rule=rule):
+            return _not_processed(Unavailable(detail, rule), known, now)
+        case Unavailable() | Blocked():
+            return _not_processed(outcome, known, now)
+        case Changed(detail=detail, category=category):
+            return Move(State.WITHDRAWN, "changed", detail, category=category)
+        case Rejected(detail=detail, category=category):
+            return Move(State.WITHDRAWN, "refused", detail, category=category)
+        case Receipt():
+            raise TypeError("a read gives a standing, not a receipt")
+        case _:
+            assert_never(outcome)
+
+
+def way_out(known: Known, card: Card, now: datetime) -> Step:
+    """How the portal's class lets a doubt be left."""
+    in_time = known.resend_by is not None and now < known.resend_by
+    match card.doubt_class:
+        case "A" if in_time:
+            return Step.RESEND
+        case "A" | "B" | "C" if card.lookup:
+            return Step.LOOK_UP
+        case "D" if in_time and known.sends == 1:
+            return Step.RESEND
+        case _:
+            return Step.ASK_A_PERSON
+
+
+def resend(known: Known, now: datetime) -> Move:
+    """Back to the lane, to be sent again with the same key and the same bytes."""
+    return Move(State.READY, "resend", values={"not_before": now, "absences": 0})
+
+
+def too_late_to_repeat(card: Card) -> Move:
+    """The portal may have forgotten the first one: a repeat would be a second filing."""
+    return Move(
+        State.FALLOUT,
+        "repeat_expired",
+        f"It may have arrived, and {card.title} no longer recognises a repeat. Look there, and "
+        "say what you found.",
+    )
+
+
+def ask_a_person(known: Known, card: Card) -> Move:
+    """Nothing the portal offers settles it."""
+    return Move(
+        State.FALLOUT,
+        "in_doubt",
+        f"It may have arrived. {card.title} offers no way for us to find out: look there, or in "
+        "the fee statement, and say what you found.",
+    )
+
+
+def after_look_up(
+    found: Outcome | None, known: Known, card: Card, now: datetime, *, settle: float
+) -> Move:
+    """The move that a look-up makes something in doubt, or received, take."""
+    match found:
+        case Receipt(payload_sha256=digest) if digest and digest != known.payload_sha256:
+            return Move(
+                State.FALLOUT,
+                "content_differs",
+                f"{card.title} holds our submission {found.number}, but with other content than "
+                "we sent. Compare, and amend there if needed.",
+                number=found.number,
+            )
+        case Receipt(final=True, number=number):
+            return Move(State.ACCEPTED, number=number)
+        case Receipt():
+            return _wait(known, now, State.RECEIPTED)
+        case Rejected(reasons=reasons, detail=detail):
+            return Move(State.REJECTED, "rejected", detail, reasons=reasons)
+        case None:
+            return _absent(known, card, now, settle)
+        case Unavailable(retry_after=float() as seconds, detail=detail):
+            return replace(_wait(known, now, known.state), hold=_hold(now, seconds, detail))
+        case Blocked(retry_after=seconds, needs_person=needs_person, detail=detail):
+            hold = Hold(None, detail) if needs_person else _hold(now, seconds or 60.0, detail)
+            return replace(_wait(known, now, known.state), hold=hold)
+        case Unavailable() | InDoubt() | Changed():
+            return _wait(known, now, known.state, detail=found.detail)
+        case Standing():
+            raise TypeError("a look-up gives a receipt, not a standing")
+        case _:
+            assert_never(found)
+
+
+def _doubt(outcome: InDoubt, known: Known, card: Card, now: datetime) -> Move:
+    if card.doubt_class == "D" and outcome.rule.startswith("409"):
+        return Move(
+            State.FALLOUT,
+            "arrived_without_number",
+            f"{card.title} says that it has it, but cannot tell us the number. Fetch it there.",
+        )
+    soon = now + timedelta(seconds=FIRST_LOOK_SECONDS)
+    values = {"not_before": soon, "absences": 0, "tries": 0}
+    return Move(State.IN_DOUBT, "no_answer", outcome.detail, values=values)
+
+
+def _not_processed(outcome: Unavailable | Blocked, known: Known, now: datetime) -> Move:
+    """It did not count: back to the lane, later; and the whole lane waits if it was told to."""
+    values: dict[str, Any] = {} if known.is_read else _unsent(known)
+    if isinstance(outcome, Blocked):
+        seconds = outcome.retry_after or 60.0
+        hold = Hold(None, outcome.detail) if outcome.needs_person else None
+        values |= {"not_before": now, "tries": max(0, known.tries - 1)}
+        return Move(
+            State.READY, "blocked", outcome.detail, category=outcome.category,
+            values=values, hold=hold or _hold(now, seconds, outcome.detail),
+        )  # fmt: skip
+    if outcome.retry_after is not None:
+        values |= {"not_before": now, "tries": max(0, known.tries - 1)}
+        hold = _hold(now, outcome.retry_after, outcome.detail)
+        return Move(
+            State.READY, "told_to_wait", outcome.detail, category=outcome.category,
+            values=values, hold=hold,
+        )  # fmt: skip
+    if known.tries >= MOST_TRIES:
+        end = State.WITHDRAWN if known.is_read else State.FALLOUT
+        detail = f"Tried {known.tries} times; last: {outcome.detail}"
+        return Move(end, "unavailable", detail, category=outcome.category, values=values)
+    values |= {"not_before": now + timedelta(seconds=_backoff(known)), "tries": known.tries}
+    return Move(
+        State.READY, "unavailable", outcome.detail, category=outcome.category, values=values
+    )
+
+
+def _absent(known: Known, card: Card, now: datetime, settle: float) -> Move:
+    """Not found counts once it can no longer be on its way and the register is up to date."""
+    if known.state == State.RECEIPTED:
+        return _wait(known, now, known.state, detail="The portal no longer finds its own receipt.")
+    lag = timedelta(seconds=card.lookup_lag_seconds)
+    sent = known.last_sent_at or now
+    certain = sent + timedelta(seconds=card.timeout_seconds + settle) + lag
+    if now < certain:
+        return Move(State.IN_DOUBT, "not_found_yet", values={"not_before": certain})
+    if card.doubt_class == "A":
+        return ask_a_person(known, card)  # the key was forgotten: a repeat would be a new filing
+    if card.doubt_class == "C" and known.absences == 0:
+        again = now + lag + timedelta(seconds=1)
+        values = {"not_before": again, "absences": 1}
+        return Move(State.IN_DOUBT, "not_found_once", values=values)
+    values = {"not_before": now, "absences": 0, "tries": 0, **_unsent(replace(known, sends=1))}
+    return Move(State.READY, "proved_absent", "Looked up and not found: it never arrived.",
+                values=values)  # fmt: skip
+
+
+def _wait(known: Known, now: datetime, state: str, *, detail: str = "") -> Move:
+    """Look again later; at last ask a person."""
+    if known.tries >= MOST_LOOKS:
+        told = detail or "The portal has it but has not decided."
+        return Move(State.FALLOUT, "no_verdict", f"Asked {known.tries} times. {told}")
+    wait = timedelta(seconds=_backoff(known))
+    values = {"not_before": now + wait, "tries": known.tries + 1}
+    return Move(state, "waiting", detail, values=values)
+
+
+def _tried(known: Known) -> Known:
+    return replace(known, tries=known.tries + 1)
+
+
+def _unsent(known: Known) -> dict[str, Any]:
+    """Take back what arming wrote, because nothing arrived."""
+    if known.sends <= 1:
+        return {"sends": 0, "first_sent_at": None, "last_sent_at": None, "resend_by": None}
+    return {"sends": known.sends - 1}
+
+
+def _backoff(known: Known) -> float:
+    if known.is_urgent:
+        return 1.0
+    return min(LONGEST_BACKOFF, 2.0 ** min(known.tries, 9)) * (0.5 + known.jitter)
+
+
+def _hold(now: datetime, seconds: float, cause: str) -> Hold:
+    return Hold(now + timedelta(seconds=seconds), cause)
+
+
+def repeat_until(card: Card, first_sent_at: datetime) -> datetime | None:
+    """Until when the portal recognises a repeat of what was first sent at that time."""
+    hours = {"A": card.key_retention_hours, "D": card.duplicate_window_hours}.get(card.doubt_class)
+    return first_sent_at + timedelta(hours=hours) - SAFETY if hours else None
