@@ -1,0 +1,90 @@
+"""The portal's own rules, asked before anybody approves: each problem is one sentence."""
+
+import unicodedata
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from pydantic import ValidationError
+
+from compliance.errors import DomainError
+from compliance.models import Deadline
+from filings.models import Filing
+from portals.cards import Card
+from portals.registry import card_of, form_of
+
+REMEDIES = {
+    "officers": "Add a current officer on the entity's page.",
+    "principal_address": "Add the principal office on the entity's page.",
+    "process_address": "Add an address for service of process on the entity's page.",
+    "registered_agent": "Add the registered agent on the registration.",
+}
+
+
+def problems_of(filing: Filing, *, today: date) -> list[str]:
+    """What stands in the way of this filing; empty means that it can be approved."""
+    try:
+        card = card_of(filing.portal)
+        form = form_of(card, filing.form)
+    except DomainError as error:
+        return [str(error)]
+    found = list(_of_the_deadline(filing, card, today))
+    try:
+        form.model_validate(filing.answers)
+    except ValidationError as error:
+        found += [_sentence(problem) for problem in error.errors()]
+    found += list(_of_the_text(filing, card))
+    return found
+
+
+def _of_the_deadline(filing: Filing, card: Card, today: date) -> Iterator[str]:
+    deadline = filing.deadline
+    if deadline.status != Deadline.Status.OWED:
+        yield f"The deadline is already {deadline.status}. Withdraw this filing."
+    if deadline.opens_on and today < deadline.opens_on:
+        yield f"{card.title} takes it from {deadline.opens_on:%d %b %Y} on. Approve it then."
+    if card.automation != "allowed":
+        yield f"{card.title} does not allow automation. File it by hand and record the number."
+    if not deadline.registration.file_number.strip():
+        yield "The registration has no file number. Enter the registry's number for it."
+
+
+def _of_the_text(filing: Filing, card: Card) -> Iterator[str]:
+    """Refused, never repaired: a signed document is not changed on its way out."""
+    registration = filing.deadline.registration
+    texts = {"entity_name": registration.name, "entity_number": registration.file_number}
+    for where, text in [*texts.items(), *_texts(filing.answers, "")]:
+        most = card.field_max_characters
+        if most and len(text) > most:
+            yield (
+                f"{where} has {len(text):,} characters; {card.title} takes {most:,}. Shorten it."
+            )
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+            yield f"{where} has a control character or a line break. Type it again without."
+        elif text != " ".join(text.split()):
+            yield f"{where} has spaces at an end or two in a row. Remove them."
+        if not unicodedata.is_normalized("NFC", text):
+            yield f"{where} has accents in a form that portals mangle. Type the letters again."
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    match value:
+        case str():
+            yield where, value
+        case dict():
+            for name, item in value.items():
+                yield from _texts(item, f"{where}.{name}" if where else str(name))
+        case list():
+            for index, item in enumerate(value, start=1):
+                yield from _texts(item, f"{where} {index}")
+
+
+def _sentence(problem: Any) -> str:
+    """One of Pydantic's errors, as people say it."""
+    where = ".".join(str(part) for part in problem["loc"])
+    remedy = REMEDIES.get(str(problem["loc"][0]) if problem["loc"] else "", "Correct it.")
+    if problem["type"] in ("missing", "too_short", "string_too_short"):
+        return f"{where} is missing. {remedy}"
+    if problem["type"] == "extra_forbidden":
+        return f"{where} is not a field of this form. Remove it."
+    return f"{where}: {problem['msg']}. {remedy}"
