@@ -7,3 +7,6 @@ class PortalsConfig(AppConfig):
     """Cards, adapters, intents and lanes."""
 
     name = "portals"
+
+    def ready(self) -> None:
+        import portals.checks  # noqa: F401 - registers the start-up checks
