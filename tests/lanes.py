@@ -1,0 +1,40 @@
+"""The simulator on a socket, and the lanes run until they are idle."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from pytest_django import Settings
+
+from portals import registry
+from portals.lanes import Report, run_lanes
+from portals.simulator.running import Running, running
+from tests.factories import CredentialFactory, PortalFactory
+
+Run = Callable[..., Report]
+
+
+@pytest.fixture
+def simulator(settings: Settings, transactional_db: None) -> Iterator[Running]:
+    """Every portal on localhost, calm, with credentials that it takes."""
+    settings.WIRE_SETTLE_SECONDS = 0.2
+    with running() as portals:
+        settings.PORTALS_BASE_URL = portals.base_url
+        for card in registry.cards().values():
+            portal = PortalFactory(
+                slug=card.slug, title=card.title, jurisdiction=card.jurisdiction
+            )
+            CredentialFactory(portal=portal)
+        yield portals
+
+
+@pytest.fixture
+def run() -> Run:
+    """Work the lanes here until nothing is due within the patience."""
+
+    def run_until_idle(seconds: float = 30.0, patience: float = 15.0) -> Report:
+        until = time.monotonic() + seconds
+        return asyncio.run(run_lanes(until=until, patience=patience))
+
+    return run_until_idle
