@@ -20,7 +20,7 @@ import httpx
 from portals.base import Exchange
 from portals.cards import Card
 from portals.errors import Blocked, Category, Changed, InDoubt, PortalError, Unavailable
-from portals.limiter import Limiter
+from portals.limiter import Grant, Limiter, Stopping, UsedUp
 
 ANSWER_LIMIT = 4 * 1024 * 1024
 KEPT_LIMIT = 64 * 1024
@@ -62,7 +62,7 @@ class PermitTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request under one permit; nothing here ever repeats it."""
         attempt = attempting.get()
-        grant = await self.limiter.permit(attempt.rank, timeout=self.timeout)
+        grant = await self._permit(attempt)
         # The last look before the first byte: a paused process must not wake up and send.
         if not (attempt.may_commit() if _committing.get() else attempt.may_ask()):
             grant.never_left()
@@ -80,6 +80,19 @@ class PermitTransport(httpx.AsyncBaseTransport):
         grant.answered()
         return response
 
+    async def _permit(self, attempt: Attempting) -> Grant:
+        try:
+            return await self.limiter.permit(attempt.rank, timeout=self.timeout)
+        except Stopping as error:
+            raise NotSent("The lane was stopping before its turn came.", "stopping") from error
+        except UsedUp as error:
+            raise Unavailable(
+                f"All requests that the portal allows us are used up. {error}",
+                "own limit",
+                retry_after=error.seconds,
+                category=Category.RATE_LIMITED,
+            ) from error
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self.inner.aclose()
@@ -90,6 +103,7 @@ class Wire:
 
     def __init__(self, card: Card, limiter: Limiter, *, version: str) -> None:
         self.card = card
+        self.limiter = limiter
         proxy = httpx.Proxy(card.egress_proxy) if card.egress_proxy else None
         inner = httpx.AsyncHTTPTransport(
             retries=0, proxy=proxy, limits=httpx.Limits(max_connections=card.max_concurrency)

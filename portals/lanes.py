@@ -76,6 +76,11 @@ class LaneRun:
         self.lease_ends = 0.0
         self.settled = 0
 
+    def stop(self) -> None:
+        """Send nothing more, and wait for no more turns; what is under way ends by itself."""
+        self.stopping = True
+        self.wire.limiter.stop()
+
     async def work(self, until: float) -> None:
         """Send waves until nothing is due in this slice, the lane is held, or the slice ends."""
         if self.lane.pause_cause and not await self._may_resume():
@@ -190,7 +195,7 @@ class LaneRun:
                 return InDoubt(f"{detail} It may have arrived.", "adapter failed")
             return Changed(detail, "adapter failed")
         if _is_hold(ending):
-            self.stopping = True
+            self.stop()
         return ending
 
     async def _settle(self, results: Sequence[Result | None]) -> None:
@@ -267,7 +272,7 @@ class Runner:
         """An orderly end: finish what is under way, send nothing more, leave nothing in doubt."""
         self.stopping = True
         for run in self.runs.values():
-            run.stopping = True
+            run.stop()
 
     async def _take_free_lanes(self, until: float) -> None:
         for lane_id, slug in await in_database(self._candidates)():
@@ -331,7 +336,7 @@ class Runner:
                 if lane_id in kept:
                     run.lease_ends = asked + settings.LANE_LEASE_SECONDS
                 else:
-                    run.stopping = True
+                    run.stop()
 
 
 async def run_lanes(

@@ -23,6 +23,21 @@ BULK = 2  # ranks from here on leave a reserve to reconciliation and to what is 
 SHORT_SECONDS = 10.0  # windows up to this are waited out by a new owner, longer ones are on record
 
 
+PATIENCE_SECONDS = 2.0  # for a slot of a long window; beyond it the lane had better do without
+
+
+class UsedUp(Exception):
+    """A long window is full; the next slot is so many seconds away."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The next request may leave in {seconds:.0f} s.")
+        self.seconds = seconds
+
+
+class Stopping(Exception):
+    """The lane is being given back; nobody waits for a slot any more."""
+
+
 @dataclass
 class Block:
     """Requests set aside on record; none of them can be under way once it is closed."""
@@ -117,6 +132,7 @@ class Limiter:
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._block_lock = asyncio.Lock()
+        self._is_stopping = False
 
     def _still_counting(self, quiet_for: float) -> float:
         """How long a former owner's requests may still fill our short windows."""
@@ -125,19 +141,30 @@ class Limiter:
 
     async def permit(self, rank: int, *, timeout: float) -> Grant:
         """Wait until a request may leave: lower ranks first, among equals in order of asking."""
+        if self._is_stopping:
+            raise Stopping
         blocks = [await self._set_aside(window) for window in self.long]
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (rank, next(self._order), turn))
         self._pump()
         try:
             await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # granted in the same breath: give it back
+        except (asyncio.CancelledError, Stopping):
+            # Granted in the same breath as it was cancelled: give it back.
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._release(blocks, None)
             else:
                 self._return(blocks, None)
             raise
         return Grant(self, self.clock() + timeout, blocks)
+
+    def stop(self) -> None:
+        """Send everybody home who still waits for a slot."""
+        self._is_stopping = True
+        for _, _, turn in self._waiting:
+            if not turn.done():
+                turn.set_exception(Stopping())
+        self._waiting.clear()
 
     async def close(self) -> None:
         """Give back what was set aside and not used; nothing may be under way."""
@@ -152,7 +179,7 @@ class Limiter:
         now = self.clock()
         while self._waiting:
             rank, _, turn = self._waiting[0]
-            if turn.cancelled():
+            if turn.done():
                 heapq.heappop(self._waiting)
                 continue
             if not self._fits(now, rank):
@@ -214,6 +241,8 @@ class Limiter:
                 got = await self.blocks.open(window.limit, max(1, window.limit.requests // 50))
                 if isinstance(got, Block):
                     window.block = got
+                elif got > PATIENCE_SECONDS or self._is_stopping:
+                    raise UsedUp(got)
                 else:
                     await asyncio.sleep(got)
                     await self._close_ended(window)

@@ -107,28 +107,27 @@ class FunderSimulator(PortalSimulator):
         submission = self._by_id.get(number)
         if submission is None:
             return NOT_FOUND
-        if submission.record is not None:
-            return DUPLICATE
         sent = f"sha-256={base64.b64encode(digest.digest()).decode()}"
         if request.headers.get("Digest") != sent:
             return Answer(422, {"errors": [problem("Digest", "does not match the content")]})
         known = submission.attachments.get(name) == sent
+        if submission.record is not None and not known:
+            return DUPLICATE
         submission.attachments[name] = sent
         return Answer(200 if known else 201, {"name": name})
 
     async def finalize(self, request: web.BaseRequest, fault: Fault, number: str) -> Answer:
-        """Submit. There is no way back, and no second time."""
+        """Submit. There is no way back; a second time gives the first time's answer."""
         await request.read()
         if not admits(request):
             return EXPIRED
         submission = self._by_id.get(number)
         if submission is None:
             return NOT_FOUND
-        if submission.record is not None:
-            return DUPLICATE
-        submission.record = self._record(submission, fault)
-        if not submission.record.errors:
-            self.oracle.accept(submission.record, by_hand=False)
+        if submission.record is None:
+            submission.record = self._record(submission, fault)
+            if not submission.record.errors:
+                self.oracle.accept(submission.record, by_hand=False)
         return Answer(202, described(submission, "validating"))
 
     async def find(self, request: web.BaseRequest, fault: Fault, number: str) -> Answer:
@@ -143,6 +142,15 @@ class FunderSimulator(PortalSimulator):
     async def health(self, request: web.BaseRequest, fault: Fault) -> Answer:
         """Open for business."""
         return Answer(200, {"status": "ok"})
+
+    def report(self, *, brief: bool = False) -> dict[str, Any]:
+        """What the oracle knows, and the digests of the files that came, by key and name."""
+        told = super().report(brief=brief)
+        if not brief:
+            told["attachments"] = {
+                submission.key: dict(submission.attachments) for submission in self._by_id.values()
+            }
+        return told
 
     def _look(
         self, request: web.BaseRequest, fault: Fault, submission: Submission | None
