@@ -1,6 +1,5 @@
 """The portal's own rules, asked before anybody approves: each problem is one sentence."""
 
-import unicodedata
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -12,6 +11,7 @@ from compliance.models import Deadline
 from filings.models import Filing
 from portals.cards import Card
 from portals.registry import card_of, form_of
+from portals.text_rules import text_problems, texts_in
 
 REMEDIES = {
     "officers": "Add a current officer on the entity's page.",
@@ -53,30 +53,13 @@ def _of_the_text(filing: Filing, card: Card) -> Iterator[str]:
     """Refused, never repaired: a signed document is not changed on its way out."""
     registration = filing.deadline.registration
     texts = {"entity_name": registration.name, "entity_number": registration.file_number}
-    for where, text in [*texts.items(), *_texts(filing.answers, "")]:
+    for where, text in [*texts.items(), *texts_in(filing.answers)]:
         most = card.field_max_characters
         if most and len(text) > most:
             yield (
                 f"{where} has {len(text):,} characters; {card.title} takes {most:,}. Shorten it."
             )
-        if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-            yield f"{where} has a control character or a line break. Type it again without."
-        elif text != " ".join(text.split()):
-            yield f"{where} has spaces at an end or two in a row. Remove them."
-        if not unicodedata.is_normalized("NFC", text):
-            yield f"{where} has accents in a form that portals mangle. Type the letters again."
-
-
-def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    match value:
-        case str():
-            yield where, value
-        case dict():
-            for name, item in value.items():
-                yield from _texts(item, f"{where}.{name}" if where else str(name))
-        case list():
-            for index, item in enumerate(value, start=1):
-                yield from _texts(item, f"{where} {index}")
+        yield from text_problems(where, text)
 
 
 def _sentence(problem: Any) -> str:

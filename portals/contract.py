@@ -268,8 +268,6 @@ def parsed(
     rule = f"{response.status_code} unrecognised"
     if after_commit:
         raise InDoubt(f"{detail}; it may have been processed.", rule)
-    if response.status_code >= 500:
-        raise Unavailable(f"{detail}.", rule)
     raise Changed(f"{detail}.", rule)
 
 

@@ -76,7 +76,7 @@ def offers(intent: Intent) -> list[Offer]:
         Offer(
             Resolution.Verb.WITHDRAW,
             "Withdraw",
-            "Ends it without a filing. The deadline stays owed; a new filing can be opened.",
+            "Ends it without sending. What it was for stays owed, and can be opened anew.",
             closed or waiting,
         ),
     ]

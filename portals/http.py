@@ -137,6 +137,9 @@ class Wire:
         except TimeoutError as error:
             raise Unavailable("The portal did not answer in time.", "time-out") from error
         raise_if_kept_out(response)
+        if response.status_code >= 500:
+            words = f"{method} {response.request.url.path} failed: {response.status_code}."
+            raise Unavailable(words, f"{response.status_code}")
         return response
 
     async def commit(self, method: str, path: str, **options: Any) -> httpx.Response:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -428,7 +427,8 @@ def payload_of(row: Intent) -> Payload:
         form=kept.form,
         period=kept.period,
         attachments=tuple(
-            Attached(**{**item, "path": Path(item["path"])}) for item in kept.attachments
+            Attached(**{**item, "path": settings.MEDIA_ROOT / item["path"]})
+            for item in kept.attachments
         ),
     )
 
@@ -462,5 +462,9 @@ def _payload_row(intent: Intent, spec: Spec) -> IntentPayload:
         entity_number=spec.entity_number,
         form=spec.form,
         period=spec.period,
-        attachments=[{**asdict(item), "path": str(item.path)} for item in spec.attachments],
+        attachments=[
+            # Relative, so that the folder of files may move.
+            {**asdict(item), "path": str(item.path.relative_to(settings.MEDIA_ROOT))}
+            for item in spec.attachments
+        ],
     )

@@ -18,8 +18,11 @@ from portals.models import Intent
 State = Intent.State
 
 MOST_TRIES = 12  # refused or unanswered this often before it counts as fallout
-MOST_LOOKS = 40  # look-ups without a verdict, likewise
+MOST_UNREADABLE = 4  # strange answers to what may be repeated, before the portal has changed
+MOST_LOOKS = 40  # look-ups of a doubt without a verdict, likewise
+MOST_POLLS = 1000  # looks at what was received: about forty days
 LONGEST_BACKOFF = 300.0
+LONGEST_POLL = 3600.0  # who has received it may take weeks to decide
 FIRST_LOOK_SECONDS = 1.0
 POLL_SECONDS = 2.0
 SAFETY = timedelta(minutes=5)  # a repeat must arrive well before the portal forgets the first
@@ -90,8 +93,8 @@ def after_send(outcome: Outcome | NotSent, known: Known, card: Card, now: dateti
             return Move(State.READY, values=_unsent(known) | {"tries": max(0, known.tries - 1)})
         case Unavailable() | Blocked():
             return _not_processed(outcome, known, now)
-        case Changed(detail=detail):
-            return Move(State.FALLOUT, "changed", detail, values=_unsent(known))
+        case Changed():
+            return _unreadable(outcome, known, now)
         case Standing():
             return Move(State.ACCEPTED, standing=outcome, detail=outcome.words)
         case _:
@@ -107,8 +110,8 @@ def after_look_before(outcome: Outcome, known: Known, now: datetime) -> Move:
             return _not_processed(Unavailable(detail, rule), _tried(known), now)
         case Unavailable() | Blocked():
             return _not_processed(outcome, _tried(known), now)
-        case Changed(detail=detail):
-            return Move(State.FALLOUT, "changed", detail)
+        case Changed():
+            return _unreadable(outcome, _tried(known), now)
         case Receipt() | Standing():
             raise TypeError("an answer to a look-up is settled as one")
         case _:
@@ -136,8 +139,8 @@ def after_read(outcome: Outcome | NotSent, known: Known, now: datetime) -> Move:
             return _not_processed(Unavailable(detail, rule), known, now)
         case Unavailable() | Blocked():
             return _not_processed(outcome, known, now)
-        case Changed(detail=detail, category=category):
-            return Move(State.WITHDRAWN, "changed", detail, category=category)
+        case Changed():
+            return _unreadable(outcome, known, now)
         case Rejected(detail=detail, category=category):
             return Move(State.WITHDRAWN, "refused", detail, category=category)
         case Receipt():
@@ -259,6 +262,16 @@ def _not_processed(outcome: Unavailable | Blocked, known: Known, now: datetime) 
     )
 
 
+def _unreadable(outcome: Changed, known: Known, now: datetime) -> Move:
+    """A strange page may be a passing one: nothing was sent, so look again before giving up."""
+    values: dict[str, Any] = {} if known.is_read else _unsent(known)
+    if known.tries < MOST_UNREADABLE:
+        values |= {"not_before": now + timedelta(seconds=_backoff(known)), "tries": known.tries}
+        return Move(State.READY, "unreadable", outcome.detail, values=values)
+    end = State.WITHDRAWN if known.is_read else State.FALLOUT
+    return Move(end, "changed", outcome.detail, category=outcome.category, values=values)
+
+
 def _absent(known: Known, card: Card, now: datetime, settle: float) -> Move:
     """Not found counts once it can no longer be on its way and the register is up to date."""
     if known.state == State.RECEIPTED:
@@ -281,10 +294,11 @@ def _absent(known: Known, card: Card, now: datetime, settle: float) -> Move:
 
 def _wait(known: Known, now: datetime, state: str, *, detail: str = "") -> Move:
     """Look again later; at last ask a person."""
-    if known.tries >= MOST_LOOKS:
+    received = state == State.RECEIPTED
+    if known.tries >= (MOST_POLLS if received else MOST_LOOKS):
         told = detail or "The portal has it but has not decided."
         return Move(State.FALLOUT, "no_verdict", f"Asked {known.tries} times. {told}")
-    wait = timedelta(seconds=_backoff(known))
+    wait = timedelta(seconds=_backoff(known, LONGEST_POLL if received else LONGEST_BACKOFF))
     values = {"not_before": now + wait, "tries": known.tries + 1}
     return Move(state, "waiting", detail, values=values)
 
@@ -300,10 +314,10 @@ def _unsent(known: Known) -> dict[str, Any]:
     return {"sends": known.sends - 1}
 
 
-def _backoff(known: Known) -> float:
+def _backoff(known: Known, longest: float = LONGEST_BACKOFF) -> float:
     if known.is_urgent:
         return 1.0
-    return min(LONGEST_BACKOFF, 2.0 ** min(known.tries, 9)) * (0.5 + known.jitter)
+    return min(longest, 2.0 ** min(known.tries, 12)) * (0.5 + known.jitter)
 
 
 def _hold(now: datetime, seconds: float, cause: str) -> Hold:

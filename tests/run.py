@@ -74,7 +74,7 @@ def execute(step: Step) -> int:
     """Run a step under guard, so that nothing it starts outlives us; its exit code."""
     say(f"\n== {step.title}")
     started = time.monotonic()
-    guard = subprocess.Popen(  # noqa: S603 - the steps are ours
+    guard = subprocess.Popen(
         [sys.executable, "-I", "-S", GUARD, PATIENCE_SECONDS, *step.command],
         cwd=ROOT,
         env={**os.environ, **step.env},

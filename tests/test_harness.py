@@ -69,7 +69,7 @@ def test_another_process_sees_the_test_database(database_url: str) -> None:
     Group.objects.create(name="seen from outside")
     ask = "from django.contrib.auth.models import Group; print(Group.objects.get().name)"
 
-    answer = subprocess.run(  # noqa: S603 - our own interpreter
+    answer = subprocess.run(
         [sys.executable, "manage.py", "shell", "--no-imports", "-c", ask],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": database_url},
@@ -132,7 +132,7 @@ def test_a_private_server_does_not_outlive_a_killed_owner(open_folder: Path) -> 
     told = open_folder / "url"
     tell = f"import os; open({str(told)!r}, 'w').write(os.environ['DATABASE_URL'])"
     wait = "import time; time.sleep(600)"
-    owner = subprocess.Popen(  # noqa: S603 - our own interpreter
+    owner = subprocess.Popen(
         [sys.executable, "-m", "tests.postgres", sys.executable, "-c", f"{tell}; {wait}"],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(open_folder)},

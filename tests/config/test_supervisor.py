@@ -90,7 +90,7 @@ class Tree:
 def supervised(logs: Path, *programs: str, **env: str) -> Iterator[Tree]:
     """Start the programs under a supervisor; kill whatever a failed test leaves."""
     token = uuid.uuid4().hex
-    supervisor = subprocess.Popen(  # noqa: S603 - our own interpreter
+    supervisor = subprocess.Popen(
         [sys.executable, "-m", "tests.config.supervised", str(logs), *programs],
         cwd=ROOT,
         env={**os.environ, **env, MARK: token},

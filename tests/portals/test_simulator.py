@@ -908,7 +908,7 @@ def test_the_command_prints_its_address_serves_every_card_and_stops_when_told(
 ) -> None:
     command = [sys.executable, "manage.py", "simulate_portals", "--port", "0"]
     environment = {**os.environ, "DEBUG": "1", "DATA_DIR": str(tmp_path)}
-    with subprocess.Popen(  # noqa: S603 - our own command
+    with subprocess.Popen(
         [*command, "--weather", "season", "--state", str(tmp_path / "state")],
         cwd=settings.BASE_DIR,
         env=environment,

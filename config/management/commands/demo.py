@@ -31,7 +31,8 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000, help="Of the site.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.console = Console(file=sys.stdout)
+        # A pipe has no width of its own; the summary needs about this much.
+        self.console = Console(width=None if sys.stdout.isatty() else 110)
         make_new_database()
         simulator = free_port()
         base_url = settings.PORTALS_BASE_URL = f"http://127.0.0.1:{simulator}"

@@ -48,6 +48,9 @@ class Command(BaseCommand):
             raise CommandError("Say who prepares: --prepared-by USER. Or look first: --dry-run.")
         prepared_by = find_user(options["prepared_by"])
         approved_by = find_user(options["approved_by"]) if options["approved_by"] else None
+        if approved_by is not None and not approved_by.has_perm("filings.approve_filing"):
+            raise CommandError(f"{approved_by} may not approve filings. Name somebody who may.")
+        deadlines = deadlines.visible_to(prepared_by)  # type: ignore[attr-defined]
         name = options["name"] or f"Due within {options['within_days']} days"
         shown = track(
             deadlines, "Preparing", total=deadlines.count(), console=Console(stderr=True),

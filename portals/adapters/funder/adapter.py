@@ -14,7 +14,7 @@ import httpx
 from portals.base import Attached, Payload, Receipt, Standing
 from portals.cards import Card
 from portals.contract import Answer, Problem, parsed
-from portals.errors import Blocked, Changed, Rejected
+from portals.errors import Blocked, Changed, InDoubt, Rejected
 from portals.http import Wire
 
 CHUNK = 64 * 1024
@@ -52,14 +52,18 @@ class Adapter:
 
     async def submit(self, payload: Payload) -> Receipt:
         """Create, attach, and finalize once."""
-        number = await self._create(payload)
+        made = await self._create(payload)
+        if made.tracking_number:  # finalized before, by an attempt that we have forgotten
+            return _receipt(made)
         for attached in payload.attachments:
-            await self._attach(number, attached, payload)
+            await self._attach(made.id, attached, payload)
         response = await self.wire.commit(
-            "POST", f"/v2/submissions/{number}/finalize", headers=self._headers(payload)
+            "POST", f"/v2/submissions/{made.id}/finalize", headers=self._headers(payload)
         )
-        parsed(Submission, response, 202, after_commit=True)
-        return Receipt(number, final=False, rule="202 finalized")
+        finalized = parsed(Submission, response, 202, after_commit=True)
+        if finalized.id != made.id:
+            raise InDoubt("The answer names another submission than ours.", "202 names another")
+        return Receipt(finalized.tracking_number or "", final=False, rule="202 finalized")
 
     async def find(self, payload: Payload) -> Receipt | None:
         """Look it up by key. One that was created but never finalized counts as not there."""
@@ -68,12 +72,7 @@ class Adapter:
             return None
         if found.status == "rejected":
             raise Rejected("The funder refused it.", "find rejected", _reasons(found.errors))
-        final = found.status == "accepted"
-        if final and not found.tracking_number:
-            raise Changed("The funder says accepted but gives no tracking number.")
-        return Receipt(
-            found.tracking_number or "", final=final, rule=f"find {found.status}", found=True
-        )
+        return _receipt(found)
 
     async def filed_elsewhere(self, payload: Payload) -> str | None:
         """The contract has no look-up by applicant: only our own key can be asked for."""
@@ -83,7 +82,7 @@ class Adapter:
         """A funder keeps no register."""
         raise Changed("A funder's portal has no standing to read; check the duty's portal.")
 
-    async def _create(self, payload: Payload) -> str:
+    async def _create(self, payload: Payload) -> Submission:
         headers = self._headers(payload) | {"Content-Type": "application/json; charset=utf-8"}
         response = await self._ask(
             "POST", "/v2/submissions", content=payload.body, headers=headers
@@ -95,8 +94,9 @@ class Adapter:
             found = await self._by_key(payload)
             if found is None:
                 raise Changed("The funder calls it a duplicate, but does not find our key.")
-            return found.id
-        return parsed(Created, response, 201).id
+            return found
+        created = parsed(Created, response, 201)
+        return Submission(id=created.id, status=created.status)
 
     async def _attach(self, number: str, attached: Attached, payload: Payload) -> None:
         digest = base64.b64encode(bytes.fromhex(attached.sha256)).decode()
@@ -143,6 +143,15 @@ async def streamed(path: Path) -> AsyncIterator[bytes]:
     with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk
+
+
+def _receipt(found: Submission) -> Receipt:
+    final = found.status == "accepted"
+    if final and not found.tracking_number:
+        raise Changed("The funder says accepted but gives no tracking number.")
+    return Receipt(
+        found.tracking_number or "", final=final, rule=f"find {found.status}", found=True
+    )
 
 
 def _reasons(errors: list[Problem]) -> tuple[str, ...]:
