@@ -49,7 +49,9 @@ def find_user(username: str) -> User:
     """The active user of that name, or a sentence that says there is none."""
     user = get_user_model().objects.filter(username=username, is_active=True).first()
     if user is None:
-        raise NotFound(f"There is no active user “{username}”. Check the name, or create the user.")
+        raise NotFound(
+            f"There is no active user “{username}”. Check the name, or create the user."
+        )
     return user
 
 

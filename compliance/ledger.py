@@ -118,7 +118,9 @@ def verify(*, since: int = 1) -> Verdict:
     head = LedgerHead.objects.filter(pk=1).first()
     size, digest = (head.size, head.digest) if head else (0, GENESIS)
     if (size, digest) != (seq, prev):
-        why = f"the head says {size} entries and {digest[:12]}, the chain has {seq} and {prev[:12]}"
+        why = (
+            f"the head says {size} entries and {digest[:12]}, the chain has {seq} and {prev[:12]}"
+        )
         return Verdict(checked, prev, Break(seq + 1, why))
     return Verdict(checked, prev, None)
 

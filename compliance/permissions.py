@@ -40,4 +40,3 @@ def requires(permission: str) -> type[BasePermission]:
             return known and user.has_perm(permission) and token_allows(request, permission)
 
     return Requires
-

@@ -50,6 +50,7 @@ MOVES: dict[str, frozenset[str]] = {
 def open_filing(deadline: Deadline, *, by: User) -> Filing:
     """A draft for a deadline, filled with what we know. Asking again gives the one there is."""
     with ledger.recording():
+        _one_at_a_time(Deadline, [deadline.pk])
         there = _live(deadline)
         return there or _open([deadline], by=by)[0]
 
@@ -161,6 +162,7 @@ def request_check(registration: Registration, *, by: User) -> StatusCheck:
 def request_checks(registrations: Sequence[Registration], *, by: User) -> list[StatusCheck]:
     """One look for each registration that has none under way."""
     with ledger.recording():
+        _one_at_a_time(Registration, [registration.pk for registration in registrations])
         live = {
             check.registration_id: check
             for check in StatusCheck.objects.filter(
@@ -353,6 +355,11 @@ def _open_checks(card: Card, group: list[Registration], by: User) -> list[Status
     intents.open_intents(specs, portal=portal, actor=by.username)
     wake(portal.pk)
     return checks
+
+
+def _one_at_a_time(model: type[Deadline] | type[Registration], ids: list[int]) -> None:
+    """Two who ask for the same thing at once wait for each other, and get the same answer."""
+    list(model.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
 
 
 def _portal(card: Card) -> Portal:

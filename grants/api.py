@@ -25,6 +25,7 @@ from grants import services
 from grants.models import Attachment, Funder, GrantSubmission, Opportunity
 
 PREPARE, APPROVE = "grants.prepare_grant", "grants.approve_grant"
+WITHDRAW = "grants.withdraw_grant"
 
 
 class FunderSerializer(serializers.ModelSerializer[Funder]):
@@ -149,7 +150,7 @@ class GrantSubmissionViewSet(ScopedViewSet):
         return Response(self.get_serializer(submission).data)
 
     @extend_schema(request=ReasonSerializer)
-    @action(detail=True, methods=["post"], permission_classes=[requires(PREPARE)])
+    @action(detail=True, methods=["post"], permission_classes=[requires(WITHDRAW)])
     def withdraw(self, request: Request, pk: str) -> Response:
         """Take a submission back before anything of it has left."""
         body = read_body(ReasonSerializer, request)

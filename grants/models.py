@@ -91,6 +91,7 @@ class GrantSubmission(models.Model):
         permissions = [
             ("prepare_grant", "Can open, edit and check grant submissions"),
             ("approve_grant", "Can approve grant submissions that others prepared"),
+            ("withdraw_grant", "Can withdraw grant submissions"),
         ]
         constraints = [
             models.UniqueConstraint(

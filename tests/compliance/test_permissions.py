@@ -112,7 +112,9 @@ def test_a_new_token_is_printed_once_kept_as_a_digest_and_put_on_the_ledger() ->
     user = member(PortfolioFactory(), APPROVE)
     out = io.StringIO()
     scopes = ["--scope", "read", "--scope", APPROVE]
-    call_command("create_token", user.username, "--name", "ERP", *scopes, "--days", "5", stdout=out)
+    call_command(
+        "create_token", user.username, "--name", "ERP", *scopes, "--days", "5", stdout=out
+    )
 
     token = out.getvalue().strip()
     row = ApiToken.objects.get()

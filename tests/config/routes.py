@@ -60,7 +60,7 @@ PERMISSION_OF = {
     "GET grant-submissions/<pk>": READ,
     "POST grant-submissions/<pk>/check": PREPARE_GRANT,
     "POST grant-submissions/<pk>/approve": APPROVE_GRANT,
-    "POST grant-submissions/<pk>/withdraw": PREPARE_GRANT,
+    "POST grant-submissions/<pk>/withdraw": "grants.withdraw_grant",
 }
 # What belongs to no portfolio: whoever may read, reads it.
 SHARED = ("portals", "funders", "opportunities")

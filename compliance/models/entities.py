@@ -1,94 +1,20 @@
-"""Portfolios, entities, registrations, deadlines; the ledger and its events."""
+"""Entities, what belongs to them, and their registrations."""
 
-from datetime import date, timedelta
-from typing import Any
+from datetime import timedelta
 
-from django.contrib.auth.models import AnonymousUser, User
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
-from knox.models import AbstractAuthToken
 
 from compliance.encryption import EncryptedTextField
 from compliance.history import tracked
+from compliance.models.access import OwnedByEntity, Portfolio, ScopedQuerySet
 
 JURISDICTION = RegexValidator(
     r"^[A-Z]{2}(-[A-Z0-9]{1,3})?$", "Write a jurisdiction as ISO 3166-2, for example US-DE."
 )
-
-
-class ScopedQuerySet(models.QuerySet[Any]):
-    """Rows that belong to a portfolio; nobody sees another's."""
-
-    portfolio_path = "portfolio"
-
-    def visible_to(self, user: User | AnonymousUser) -> "ScopedQuerySet":
-        """The rows of the portfolios that this user is a member of."""
-        if not user.is_active:
-            return self.none()
-        if user.is_superuser:
-            return self
-        return self.filter(**{f"{self.portfolio_path}__in": Portfolio.ids_of(user)})
-
-
-class OwnedByEntity(ScopedQuerySet):
-    """Rows that reach their portfolio through their entity."""
-
-    portfolio_path = "entity__portfolio"
-
-
-class OwnedByRegistration(ScopedQuerySet):
-    """Rows that reach their portfolio through their registration."""
-
-    portfolio_path = "registration__entity__portfolio"
-
-
-class Portfolio(models.Model):
-    """A client or business unit: the boundary of what a user may see."""
-
-    slug = models.SlugField(unique=True)
-    name = models.CharField(max_length=200)
-    members = models.ManyToManyField(User, through="Membership", related_name="portfolios")
-    history = tracked()
-
-    class PortfolioQuerySet(ScopedQuerySet):
-        """Portfolios are scoped by themselves."""
-
-        portfolio_path = "pk"
-
-    objects = PortfolioQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @staticmethod
-    def ids_of(user: User | AnonymousUser) -> "models.QuerySet[Membership, int]":
-        """The ids of a user's portfolios, as a subquery."""
-        mine = Membership.objects.filter(user__pk=user.pk or 0)
-        return mine.values_list("portfolio_id", flat=True)
-
-
-class Membership(models.Model):
-    """One person's place in one portfolio. What they may do there is a matter of their groups."""
-
-    portfolio = models.ForeignKey(Portfolio, on_delete=models.CASCADE)
-    user = models.ForeignKey(User, on_delete=models.CASCADE)
-    history = tracked()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["portfolio", "user"], name="a_user_is_a_member_of_a_portfolio_once"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.user} in {self.portfolio}"
 
 
 class Entity(models.Model):
@@ -152,7 +78,9 @@ class Officer(models.Model):
 
     entity = models.ForeignKey(Entity, on_delete=models.CASCADE, related_name="officers")
     name = models.CharField(max_length=200)
-    title = models.CharField(max_length=100, help_text="For example: President, Director, Manager.")
+    title = models.CharField(
+        max_length=100, help_text="For example: President, Director, Manager."
+    )
     address = models.CharField(max_length=400, blank=True)
     since = models.DateField(null=True, blank=True)
     until = models.DateField(null=True, blank=True)
@@ -302,155 +230,3 @@ class Registration(models.Model):
         if self.standing_read_at is None:
             return False
         return timezone.now() - self.standing_read_at > timedelta(hours=self.standing_fresh_hours)
-
-
-class DeadlineQuerySet(OwnedByRegistration):
-    """Deadlines, and the questions that people ask of them."""
-
-    def unmet(self) -> "DeadlineQuerySet":
-        """Still owed."""
-        return self.filter(status=Deadline.Status.OWED)
-
-    def due_within(self, days: int, *, today: date) -> "DeadlineQuerySet":
-        """Owed, with a due date in the next days or already past."""
-        return self.unmet().filter(due_on__lte=today + timedelta(days=days))
-
-
-class Deadline(models.Model):
-    """One duty of one registration for one period. Its due date never moves by itself."""
-
-    class Status(models.TextChoices):
-        """Whether it is still owed; open, due soon and overdue follow from the dates."""
-
-        OWED = "owed", "Owed"
-        MET = "met", "Met"
-        WAIVED = "waived", "Waived"
-
-    registration = models.ForeignKey(
-        Registration, on_delete=models.PROTECT, related_name="deadlines"
-    )
-    duty = models.CharField(max_length=80, help_text="The duty's id in its pack.")
-    title = models.CharField(max_length=200)
-    period = models.CharField(max_length=20, help_text="For example 2026, or 2026-06-01.")
-    opens_on = models.DateField(null=True, blank=True)
-    due_on = models.DateField()
-    fee = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
-    currency = models.CharField(max_length=3, default="USD")
-    penalty = models.CharField(max_length=300, blank=True, help_text="What lateness costs.")
-    portal = models.CharField(max_length=60, blank=True)
-    form = models.CharField(max_length=60, blank=True)
-    citation = models.CharField(max_length=300)
-    confidence = models.CharField(max_length=10)
-    pack_sha256 = models.CharField(max_length=64, help_text="The pack this was computed from.")
-    status = models.CharField(max_length=10, choices=Status.choices, default=Status.OWED)
-    settled_on = models.DateField(null=True, blank=True)
-    objects = DeadlineQuerySet.as_manager()
-    history = tracked()
-
-    class Meta:
-        ordering = ["due_on", "id"]
-        indexes = [
-            models.Index(
-                fields=["due_on", "id"], condition=Q(status="owed"), name="owed_by_due_date"
-            ),
-        ]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["registration", "duty", "period"],
-                name="a_duty_is_owed_once_for_a_period",
-            ),
-            models.CheckConstraint(
-                condition=Q(opens_on__isnull=True) | Q(opens_on__lte=F("due_on")),
-                name="a_deadline_opens_before_it_is_due",
-            ),
-            models.CheckConstraint(
-                condition=Q(status="owed", settled_on__isnull=True)
-                | (~Q(status="owed") & Q(settled_on__isnull=False)),
-                name="a_settled_deadline_says_when",
-            ),
-            models.CheckConstraint(
-                condition=~Q(citation=""), name="nothing_statutory_lacks_a_citation"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.title} {self.period}: {self.registration}"
-
-    @property
-    def needs_review(self) -> bool:
-        """The law behind it is not certain; shown as such wherever it is shown."""
-        return self.confidence != "high"
-
-
-class LedgerHead(models.Model):
-    """The end of the chain. One row; whoever appends locks it last."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
-    size = models.PositiveBigIntegerField(default=0)
-    digest = models.CharField(max_length=64)
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=Q(id=1), name="there_is_one_ledger_head")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.size} entries, {self.digest[:12]}"
-
-
-class LedgerEntry(models.Model):
-    """One link of the chain. Database triggers refuse any change to it."""
-
-    seq = models.PositiveBigIntegerField(primary_key=True)
-    prev = models.CharField(max_length=64)
-    digest = models.CharField(max_length=64)
-    body = models.BinaryField(help_text="The canonical bytes that the digest covers.")
-    at = models.DateTimeField()
-    type = models.CharField(max_length=60)
-    actor = models.CharField(max_length=150)
-    subject = models.CharField(max_length=80)
-    portfolio = models.ForeignKey(
-        Portfolio, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False
-    )
-    objects = ScopedQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-seq"]
-        verbose_name_plural = "ledger entries"
-        indexes = [models.Index(fields=["subject", "seq"], name="ledger_by_subject")]
-
-    def __str__(self) -> str:
-        return f"{self.seq} {self.type} {self.subject}"
-
-
-class Event(models.Model):
-    """What happened, for calendars, webhooks and alerts; written with the change itself."""
-
-    type = models.CharField(max_length=60)
-    portfolio = models.ForeignKey(Portfolio, on_delete=models.CASCADE, null=True)
-    subject = models.CharField(max_length=80)
-    data = models.JSONField(default=dict)
-    at = models.DateTimeField(default=timezone.now)
-    handled_at = models.DateTimeField(null=True, blank=True)
-    objects = ScopedQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-id"]
-        indexes = [
-            models.Index(fields=["id"], condition=Q(handled_at__isnull=True), name="unhandled_event")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.subject}"
-
-
-class ApiToken(AbstractAuthToken):  # type: ignore[misc]
-    """A token of the API: only its digest is kept; it can do what its scopes name, no more."""
-
-    name = models.CharField(max_length=100)
-    scopes = models.JSONField(
-        default=list, help_text='For example ["read", "filings.prepare", "filings.approve"].'
-    )
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.user})"
