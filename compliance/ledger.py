@@ -9,17 +9,19 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from compliance.errors import DomainError, Malformed
+from compliance.history import acting_as
 from compliance.models import LedgerEntry, LedgerHead
 
 GENESIS = hashlib.sha256(b"goodstanding/ledger/v1").hexdigest()
@@ -59,13 +61,14 @@ _drafts: ContextVar[list[Draft] | None] = ContextVar("ledger_drafts", default=No
 
 
 @contextmanager
-def recording() -> Iterator[None]:
+def recording(by: User | None = None) -> Iterator[None]:
     """One transaction whose entries are appended at its very end, so that the head is locked last.
 
-    Inside another one it joins that: the outermost appends.
+    Inside another one it joins that: the outermost appends. `by` is who the history of rows
+    names; without it, whoever is acting already.
     """
     outer = _drafts.get()
-    with transaction.atomic():
+    with transaction.atomic(), acting_as(by) if by else nullcontext():
         if outer is not None:
             before = len(outer)
             try:

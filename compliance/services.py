@@ -12,7 +12,7 @@ from compliance import ledger, rules
 from compliance.deadlines import Facts, Owed, deadlines_for
 from compliance.due import add_months
 from compliance.errors import NotAllowed
-from compliance.history import acting_as, remember, update_tracked
+from compliance.history import remember, update_tracked
 from compliance.models import Deadline, Registration
 
 CHUNK = 500
@@ -67,15 +67,14 @@ def sync_deadlines(
     packs = rules.packs()
     counts = SyncCounts()
     last = 0
-    with acting_as(by):
-        while True:
-            with ledger.recording():
-                chunk = _next_chunk(chosen, after=last)
-                if not chunk:
-                    return counts
-                _sync_chunk(chunk, packs, (since, through), by, counts)
-            last = chunk[-1].pk
-            on_progress(counts.registrations)
+    while True:
+        with ledger.recording(by=by):
+            chunk = _next_chunk(chosen, after=last)
+            if not chunk:
+                return counts
+            _sync_chunk(chunk, packs, (since, through), by, counts)
+        last = chunk[-1].pk
+        on_progress(counts.registrations)
 
 
 def meet_deadlines(
@@ -182,7 +181,7 @@ def _move_deadlines(
     movable = [status for status, targets in MOVES.items() if to in targets]
     keys = sorted({deadline.pk for deadline in deadlines})
     moved: list[Deadline] = []
-    with acting_as(by), ledger.recording():
+    with ledger.recording(by=by):
         for start in range(0, len(keys), CHUNK):  # a database takes only so many keys at once
             rows = list(
                 Deadline.objects.filter(pk__in=keys[start : start + CHUNK], status__in=movable)

@@ -49,7 +49,7 @@ MOVES: dict[str, frozenset[str]] = {
 
 def open_filing(deadline: Deadline, *, by: User) -> Filing:
     """A draft for a deadline, filled with what we know. Asking again gives the one there is."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         _one_at_a_time(Deadline, [deadline.pk])
         there = _live(deadline)
         return there or _open([deadline], by=by)[0]
@@ -57,7 +57,7 @@ def open_filing(deadline: Deadline, *, by: User) -> Filing:
 
 def edit_filing(filing: Filing, *, answers: dict[str, Any], by: User) -> Filing:
     """Change the answers of a draft; whoever edits it is its preparer from then on."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _locked(filing)
         if row.status != Status.DRAFT:
             raise NotAllowed("Only a draft can be edited. Withdraw it and open a new one.")
@@ -78,7 +78,7 @@ def approve_filing(filing: Filing, *, by: User) -> Filing:
 
 def approve_filings(filings: Iterable[Filing], *, by: User) -> list[Filing]:
     """Release drafts together: all of them, or none."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         ids = [filing.pk for filing in filings]
         rows = list(_complete(Filing.objects.select_for_update(of=("self",)).filter(pk__in=ids)))
         for row in rows:
@@ -98,7 +98,7 @@ def withdraw_filing(filing: Filing, *, by: User, reason: str) -> Filing:
     """Take a filing back before anything of it has left."""
     if not reason.strip():
         raise NotAllowed("Say in a sentence why it is withdrawn; the reason goes on the ledger.")
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _locked(filing)
         if row.status == Status.DRAFT:
             _move([row], Status.WITHDRAWN, by.username, reason)
@@ -161,7 +161,7 @@ def request_check(registration: Registration, *, by: User) -> StatusCheck:
 
 def request_checks(registrations: Sequence[Registration], *, by: User) -> list[StatusCheck]:
     """One look for each registration that has none under way."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         _one_at_a_time(Registration, [registration.pk for registration in registrations])
         live = {
             check.registration_id: check
@@ -312,7 +312,7 @@ def _spec(row: Filing, body: bytes, card: Card, secret: bytes) -> intents.Spec:
 def _approve_batch(
     portfolio_id: int, filings: list[Filing], name: str, prepared_by: User, approved_by: User
 ) -> None:
-    with ledger.recording():
+    with ledger.recording(by=approved_by):
         if prepared_by == approved_by:
             raise NotAllowed("A batch is approved by somebody else than who prepared it.")
         batch = Batch(

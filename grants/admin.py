@@ -333,3 +333,21 @@ class AttachmentAdmin(TrackedAdmin):
             by=person(request),
         )
         obj.pk = made.pk
+
+    def has_delete_permission(self, request: HttpRequest, obj: Attachment | None = None) -> bool:
+        """A file can be taken away while its application is a draft."""
+        draft = obj is not None and obj.submission.status == Status.DRAFT
+        return draft and request.user.has_perm("grants.prepare_grant")
+
+    def delete_model(self, request: HttpRequest, obj: Attachment) -> None:
+        """Take it away, on the record."""
+        services.detach_file(obj.submission, name=obj.name, by=person(request))
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Says why when somebody approved the draft meanwhile."""
+        with RefusalsTold(request):
+            page: HttpResponse = super().delete_view(request, object_id, extra_context)
+            return page
+        return HttpResponseRedirect(reverse("admin:grants_attachment_changelist"))

@@ -54,7 +54,7 @@ MOVES: dict[str, frozenset[str]] = {
 
 def open_submission(opportunity: Opportunity, entity: Entity, *, by: User) -> GrantSubmission:
     """A draft, filled with what we know. Asking again gives the one there is."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         Entity.objects.select_for_update().get(pk=entity.pk)  # two clicks open one draft
         ours = GrantSubmission.objects.filter(opportunity=opportunity, entity=entity)
         live = ours.exclude(status__in=[Status.REJECTED, Status.WITHDRAWN]).first()
@@ -83,7 +83,7 @@ def edit_submission(
     submission: GrantSubmission, *, answers: dict[str, Any], by: User
 ) -> GrantSubmission:
     """Change the answers of a draft; whoever edits it is its preparer from then on."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _draft(submission)
         update_tracked([row], answers=_as_typed(answers), prepared_by=by, reason="edited")
         _record(row, "grant.edited", by.username)
@@ -106,7 +106,7 @@ def attach_file(
     schema = schema_of(opportunity.funder.slug, opportunity.schema_version)
     place, measured = attachments.keep(file, name=name, most=schema.attachments.max_bytes)
     try:
-        with ledger.recording():
+        with ledger.recording(by=by):
             row = _draft(submission)
             return _attach(row, name, place, measured, content_type, by)
     except BaseException:
@@ -116,7 +116,7 @@ def attach_file(
 
 def detach_file(submission: GrantSubmission, *, name: str, by: User) -> GrantSubmission:
     """Take a file away from a draft."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _draft(submission)
         there = row.attachments.filter(name=name).first()
         if there is None:
@@ -135,7 +135,7 @@ def check_submission(submission: GrantSubmission) -> list[Problem]:
 
 def approve_submission(submission: GrantSubmission, *, by: User) -> GrantSubmission:
     """Release a draft that somebody else prepared: freeze its bytes and queue it."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _locked(submission)
         _refuse_approval(row, by)
         attached = attached_files(row)
@@ -151,7 +151,7 @@ def withdraw_submission(submission: GrantSubmission, *, by: User, reason: str) -
     """Take a submission back before anything of it has left."""
     if not reason.strip():
         raise NotAllowed("Say in a sentence why it is withdrawn; the reason goes on the ledger.")
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _locked(submission)
         if row.status == Status.DRAFT:
             _move([row], Status.WITHDRAWN, by.username, reason)

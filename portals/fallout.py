@@ -89,7 +89,7 @@ def needs_second_person(intent: Intent) -> bool:
 
 def claim_item(intent: Intent, *, by: User) -> Intent:
     """Take an item, so that no two people work on it. A claim lasts four hours."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _locked(intent)
         if row.claimed_by_id not in (None, by.pk) and not _claim_is_over(row):
             raise NotAllowed(f"{row.claimed_by} has it since {row.claimed_at:%H:%M}. Ask them.")
@@ -98,7 +98,7 @@ def claim_item(intent: Intent, *, by: User) -> Intent:
 
 def release_item(intent: Intent, *, by: User) -> Intent:
     """Give an item back to the queue."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _locked(intent)
         _refuse_unless_claimed(row, by)
         return _claim(row, None, by.username)
@@ -108,7 +108,7 @@ def adopt_item(intent: Intent, *, by: User, number: str, reason: str) -> Intent:
     """The portal has accepted it, and a person has the number to show."""
     if not number.strip():
         raise NotAllowed("Enter the confirmation number that the portal gave.")
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _ready_to_resolve(intent, by, reason)
         _close(row, Resolution.Verb.ADOPT, by, reason, number)
         move = Move(State.ACCEPTED, "adopted", reason, number=number.strip())
@@ -117,7 +117,7 @@ def adopt_item(intent: Intent, *, by: User, number: str, reason: str) -> Intent:
 
 def withdraw_item(intent: Intent, *, by: User, reason: str) -> Intent:
     """It will not be sent; the deadline stays owed."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _ready_to_resolve(intent, by, reason)
         _close(row, Resolution.Verb.WITHDRAW, by, reason)
         return move_by_hand(row, Move(State.WITHDRAWN, "withdrawn", reason), actor=by.username)
@@ -125,7 +125,7 @@ def withdraw_item(intent: Intent, *, by: User, reason: str) -> Intent:
 
 def request_replay(intent: Intent, *, by: User, reason: str) -> Resolution:
     """Ask to send it again: at once if nothing can have arrived, else a second person decides."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = _ready_to_resolve(intent, by, reason)
         if refusal := _replay_refusal(row):
             raise NotAllowed(refusal)
@@ -141,7 +141,7 @@ def request_replay(intent: Intent, *, by: User, reason: str) -> Resolution:
 
 def approve_replay(resolution: Resolution, *, by: User) -> Resolution:
     """The second person agrees: it goes back to its lane with the same key and bytes."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = Resolution.objects.select_for_update().get(pk=resolution.pk)
         if row.closed_at is not None:
             raise NotAllowed("This request is closed already.")
@@ -156,7 +156,7 @@ def approve_replay(resolution: Resolution, *, by: User) -> Resolution:
 
 def refuse_replay(resolution: Resolution, *, by: User, reason: str) -> Resolution:
     """It is not sent again; the item stays in the queue."""
-    with ledger.recording():
+    with ledger.recording(by=by):
         row = Resolution.objects.select_for_update().get(pk=resolution.pk)
         if row.closed_at is not None:
             raise NotAllowed("This request is closed already.")

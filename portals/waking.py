@@ -1,11 +1,13 @@
-"""Wakes the lanes when there is something for them to do; losing a wake-up loses nothing."""
+"""Wakes the lanes when there is something for them to do.
+
+Losing a wake-up loses nothing: a standing schedule, made by a migration, wakes them every minute.
+"""
 
 from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django_q.models import Schedule
 from django_q.tasks import async_task
 
 from portals.models import Lane
@@ -27,10 +29,3 @@ def _wake(portal_id: int) -> None:
     stale = Q(woken_at__isnull=True) | Q(woken_at__lt=now - FRESH)
     if Lane.objects.filter(stale, portal_id=portal_id).update(woken_at=now):
         async_task(TASK)
-
-
-def sweep_every_minute() -> None:
-    """The sweeper: a standing schedule that wakes the lanes whatever else got lost."""
-    Schedule.objects.update_or_create(
-        name="sweep", defaults={"func": TASK, "schedule_type": Schedule.MINUTES, "minutes": 1}
-    )

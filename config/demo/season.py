@@ -14,7 +14,6 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rich.table import Table
 
-from compliance.history import acting_as
 from compliance.models import Deadline, Registration
 from compliance.services import meet_deadlines, sync_deadlines
 from filings.management.commands.file_due import open_deadlines
@@ -60,18 +59,14 @@ class Summary:
 def open_season() -> None:
     """Everything that is due and open is prepared by Dana, approved by Omar, and queued."""
     dana, omar = (User.objects.get(username=name) for name in ("dana", "omar"))
-    with acting_as(dana):
-        today = timezone.localdate()
-        sync_deadlines(through=today + timedelta(days=540), by=dana)
-        forget_the_past(today, by=dana)
-        file_due(
-            season_deadlines(), name=f"Season {today.year}", prepared_by=dana, approved_by=omar
-        )
-        registrations = Registration.objects.select_related("entity")
-        request_checks(list(registrations), by=dana)
-    with acting_as(omar):
-        for submission in GrantSubmission.objects.filter(status="draft"):
-            approve_submission(submission, by=omar)
+    today = timezone.localdate()
+    sync_deadlines(through=today + timedelta(days=540), by=dana)
+    forget_the_past(today, by=dana)
+    name = f"Season {today.year}"
+    file_due(season_deadlines(), name=name, prepared_by=dana, approved_by=omar)
+    request_checks(list(Registration.objects.select_related("entity")), by=dana)
+    for submission in GrantSubmission.objects.filter(status="draft"):
+        approve_submission(submission, by=omar)
 
 
 def forget_the_past(today: date, *, by: User) -> None:

@@ -223,10 +223,8 @@ def test_history_names_who_did_what(dana: User, omar: User) -> None:
     filing = services.open_filing(DeadlineFactory(), by=dana)
     services.approve_filing(filing, by=omar)
 
-    assert list(filing.history.order_by("history_id").values_list("status", flat=True)) == [
-        "draft",
-        "pending",
-    ]
+    rows = filing.history.order_by("history_id").values_list("status", "history_user__username")
+    assert list(rows) == [("draft", "dana"), ("pending", "omar")]
 
 
 def test_what_is_due_is_filed_as_a_batch(dana: User, omar: User) -> None:

@@ -49,11 +49,11 @@ def test_losing_every_queued_task_loses_nothing(simulator: Running) -> None:
     assert filing.status == Filing.Status.ACCEPTED
 
 
-def test_the_sweeper_is_one_standing_schedule() -> None:
-    waking.sweep_every_minute()
-    waking.sweep_every_minute()
+@pytest.mark.django_db(transaction=False)
+def test_every_installation_has_a_sweeper() -> None:
+    sweeper = Schedule.objects.get(name="sweep lanes")
 
-    assert Schedule.objects.get().func == waking.TASK
+    assert (sweeper.func, sweeper.minutes, sweeper.repeats) == (waking.TASK, 1, -1)
 
 
 def test_a_real_cluster_files_what_was_approved(simulator: Running, database_url: str) -> None:

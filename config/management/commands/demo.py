@@ -17,7 +17,6 @@ from compliance.errors import DomainError
 from config.demo import season
 from config.demo.portfolio import PASSWORD, PEOPLE, seed
 from config.demo.supervisor import Program, Supervisor, answers, free_port, listens
-from portals.waking import sweep_every_minute
 
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 SEASON_SECONDS = 600.0
@@ -46,7 +45,6 @@ class Command(BaseCommand):
                 if not options["headless"]:
                     supervisor.start(site_program(options["port"], environment))
                     self._welcome(options["port"])
-                sweep_every_minute()
                 supervisor.start(
                     Program("worker", [*MANAGE, "qcluster"], env=environment, patience=30.0)
                 )

@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from compliance.errors import DomainError
-from compliance.history import acting_as, find_user
+from compliance.history import find_user
 from compliance.models import Deadline
 from compliance.rules import pack_of
 from filings.services import Due, file_due
@@ -56,8 +56,7 @@ class Command(BaseCommand):
             deadlines, "Preparing", total=deadlines.count(), console=Console(stderr=True),
             disable=options["json"],
         )  # fmt: skip
-        with acting_as(prepared_by):
-            return file_due(shown, name=name, prepared_by=prepared_by, approved_by=approved_by)
+        return file_due(shown, name=name, prepared_by=prepared_by, approved_by=approved_by)
 
     def _list(self, deadlines: QuerySet[Deadline], *, as_json: bool) -> None:
         table = Table("Due", "Jurisdiction", "Entity", "What", "Fee", "Portal")
