@@ -81,12 +81,26 @@ class Fee(Part):
     cite: str = Field(min_length=1)
 
 
-class Late(Part):
-    """What lateness costs and leads to."""
+class Step(Part):
+    """A penalty that is added once the delay is longer than so many days."""
 
-    penalty: str = Field(default="", max_length=300)
-    flat: Money | None = None
-    percent_per_month: Decimal | None = Field(default=None, ge=0, le=100)
+    after_days: int = Field(ge=1)
+    amount: Money
+
+
+class Late(Part):
+    """What lateness costs and leads to. Months are counted as begun: a part is a whole one."""
+
+    penalty: str = Field(default="", max_length=300)  # in words, with its citation
+    flat: Money | None = None  # once, on the first day after the grace
+    percent: Decimal | None = Field(default=None, ge=0, le=1000)  # of the fee, once
+    per_day: Money | None = None
+    per_month: Money | None = None
+    percent_per_month: Decimal | None = Field(default=None, ge=0, le=100)  # of the fee
+    interest_on_penalty: bool = False  # the monthly percentage also runs on `flat`
+    steps: tuple[Step, ...] = ()
+    cap: Money | None = None  # the most that all of it comes to
+    on_notice: bool = False  # only after the agency's notice, whose date the law does not fix
     grace_days: int = Field(default=0, ge=0)
     consequence: str = ""
     after: str = ""

@@ -149,6 +149,13 @@ UNFOLD: dict[str, Any] = {
     "SITE_SUBHEADER": "What is owed, filed and proven",
     "SITE_SYMBOL": "verified",
     "SITE_URL": None,
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda request: static("goodstanding/favicon.svg"),
+        }
+    ],
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "ENVIRONMENT": "config.navigation.environment",

@@ -193,9 +193,8 @@ class GrantSubmissionAdmin(TrackedAdmin):
         return request.user.has_perm("grants.approve_grant")
 
     def has_withdraw_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """Who prepares or approves applications may take one back."""
-        user = request.user
-        return user.has_perm("grants.prepare_grant") or user.has_perm("grants.approve_grant")
+        """Who may take one back."""
+        return request.user.has_perm("grants.withdraw_grant")
 
     def get_actions_detail(self, request: HttpRequest, object_id: int) -> Any:
         """Only the buttons that make sense now."""

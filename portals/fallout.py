@@ -156,6 +156,8 @@ def approve_replay(resolution: Resolution, *, by: User) -> Resolution:
 
 def refuse_replay(resolution: Resolution, *, by: User, reason: str) -> Resolution:
     """It is not sent again; the item stays in the queue."""
+    if not reason.strip():
+        raise NotAllowed("Say in a sentence why it is not to be sent again.")
     with ledger.recording(by=by):
         row = Resolution.objects.select_for_update().get(pk=resolution.pk)
         if row.closed_at is not None:

@@ -13,7 +13,7 @@ from tests.grants.drafts import complete_draft
 
 pytestmark = pytest.mark.django_db
 
-PREPARE, APPROVE = "grants.prepare_grant", "grants.approve_grant"
+MOVES = ("grants.prepare_grant", "grants.approve_grant", "grants.withdraw_grant")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def draft(settings: Settings, tmp_path: Path) -> GrantSubmission:
 @pytest.fixture
 def client(draft: GrantSubmission) -> APIClient:
     """Somebody else than its preparer, who may do everything."""
-    return client_of(member(draft.portfolio, PREPARE, APPROVE), "read", PREPARE, APPROVE)
+    return client_of(member(draft.portfolio, *MOVES), "read", *MOVES)
 
 
 def post(client: APIClient, draft: GrantSubmission, move: str, **body: Any) -> Any:

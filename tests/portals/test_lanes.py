@@ -390,7 +390,7 @@ def test_a_held_lane_probes_before_it_sends_again(simulator: Running, run: Run) 
     run()
 
     first = simulator.oracle("us-de")["arrivals"][0]
-    assert (first["method"], first["path"]) == ("HEAD", "/health")
+    assert (first["method"], first["path"]) == ("HEAD", "/us-de/health")
     assert set(Filing.objects.values_list("status", flat=True)) == {"accepted"}
 
 
