@@ -152,11 +152,13 @@ def withdraw_submission(submission: GrantSubmission, *, by: User, reason: str) -
     if not reason.strip():
         raise NotAllowed("Say in a sentence why it is withdrawn; the reason goes on the ledger.")
     with ledger.recording(by=by):
+        # The intent first, as the lanes lock, or we and they would wait for each other.
+        found = Intent.objects.select_for_update().filter(kind=SUBMIT, subject_id=submission.pk)
+        intent = found.live().first()
         row = _locked(submission)
         if row.status == Status.DRAFT:
             _move([row], Status.WITHDRAWN, by.username, reason)
             return row
-        intent = Intent.objects.live().filter(kind=SUBMIT, subject_id=row.pk).first()
         if row.status != Status.PENDING or intent is None or intent.sends:
             raise NotAllowed(
                 f"It is {row.get_status_display().lower()}: the funder may have it, so it cannot "

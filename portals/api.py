@@ -290,13 +290,13 @@ class FalloutViewSet(ScopedViewSet):
         item = fallout.adopt_item(self.get_object(), by=self.actor, **body)
         return Response(self.get_serializer(item).data)
 
-    @extend_schema(request=ReasonSerializer)
+    @extend_schema(request=ReasonSerializer, responses=ResolutionSerializer)
     @action(detail=True, methods=["post"], permission_classes=[requires(WORK)])
     def withdraw(self, request: Request, pk: str) -> Response:
-        """End it without sending; the deadline stays owed."""
+        """Ask to end it without sending; where it may have arrived, a second person decides."""
         body = read_body(ReasonSerializer, request)
-        item = fallout.withdraw_item(self.get_object(), by=self.actor, **body)
-        return Response(self.get_serializer(item).data)
+        resolution = fallout.request_withdrawal(self.get_object(), by=self.actor, **body)
+        return Response(ResolutionSerializer(resolution).data)
 
     @extend_schema(request=ReasonSerializer, responses=ResolutionSerializer)
     @action(detail=True, methods=["post"], permission_classes=[requires(WORK)])
@@ -308,7 +308,7 @@ class FalloutViewSet(ScopedViewSet):
 
 
 class ResolutionViewSet(ApiViewSet, ReadOnlyModelViewSet[Resolution]):
-    """What was decided or asked for about items; a resend takes a second person."""
+    """What was decided or asked for about items; what may have arrived takes a second person."""
 
     queryset = Resolution.objects.select_related("requested_by", "approved_by")
     serializer_class = ResolutionSerializer
@@ -322,14 +322,14 @@ class ResolutionViewSet(ApiViewSet, ReadOnlyModelViewSet[Resolution]):
     @extend_schema(request=None)
     @action(detail=True, methods=["post"], permission_classes=[requires(RESEND)])
     def approve(self, request: Request, pk: str) -> Response:
-        """Agree, as the second person, that it is sent again with the same key and bytes."""
-        resolution = fallout.approve_replay(self.get_object(), by=self.actor)
+        """Agree, as the second person, to what was asked for."""
+        resolution = fallout.approve_resolution(self.get_object(), by=self.actor)
         return Response(self.get_serializer(resolution).data)
 
     @extend_schema(request=ReasonSerializer)
     @action(detail=True, methods=["post"], permission_classes=[requires(RESEND)])
     def refuse(self, request: Request, pk: str) -> Response:
-        """Decide that it is not sent again; the item stays in the queue."""
+        """Decide against what was asked for; the item stays in the queue."""
         body = read_body(ReasonSerializer, request)
-        resolution = fallout.refuse_replay(self.get_object(), by=self.actor, **body)
+        resolution = fallout.refuse_resolution(self.get_object(), by=self.actor, **body)
         return Response(self.get_serializer(resolution).data)

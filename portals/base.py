@@ -78,6 +78,9 @@ Outcome: TypeAlias = Receipt | Standing | Unavailable | Rejected | InDoubt | Blo
 class Portal(Protocol):
     """What every adapter promises. Errors are raised as one of the five."""
 
+    async def prepare(self, payload: Payload) -> None:
+        """Do what may be repeated and must come before the point of no return."""
+
     async def submit(self, payload: Payload) -> Receipt:
         """Send a payload once; exactly one request in it is the point of no return."""
 
@@ -89,3 +92,6 @@ class Portal(Protocol):
 
     async def standing(self, payload: Payload) -> Standing:
         """Read what the registry says about an entity."""
+
+    def forget_session(self) -> None:
+        """Open a new session next time; where a portal has one at a time, that ends the old."""

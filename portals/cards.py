@@ -49,6 +49,8 @@ class Card(BaseModel):
     duplicate_window_hours: float = Field(default=0, ge=0)
     lookup: bool = True
     lookup_lag_seconds: float = Field(default=0, ge=0)
+    # The longest that the portal is known to work on a request that it has taken in.
+    processing_seconds: float = Field(default=300, ge=0)
     key_retention_hours: float = Field(default=0, ge=0)
     status_freshness_hours: int = Field(default=72, ge=1)
     open_hours: tuple[Hours, ...] = ()

@@ -4,15 +4,17 @@ Only a recognised answer counts. Accepted means that the confirmation was parsed
 entity and period; whatever else comes back after the point of no return is a doubt.
 """
 
+import asyncio
 import hashlib
 import json
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
+from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from portals.base import Payload, Receipt, Standing
 from portals.cards import Card
@@ -20,6 +22,12 @@ from portals.errors import Blocked, Changed, InDoubt, Rejected, Unavailable
 from portals.http import Wire, attempting
 
 MAPPED_WORDS = Path(__file__).parent / "adapters" / "reference" / "standing.toml"
+
+
+# What a portal says is kept as it is, so it must fit: short, and without control characters.
+Word = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+Words = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
 
 
 class Answer(BaseModel):
@@ -34,25 +42,25 @@ Known = TypeVar("Known", bound=Answer)
 class Problem(Answer):
     """Why one field was refused."""
 
-    field: str
-    message: str
+    field: Words
+    message: Words
 
 
 class Accepted(Answer):
     """The portal has filed it."""
 
     status: Literal["accepted"]
-    confirmation_number: str
-    entity_number: str
-    period: str
-    filed_at: str
+    confirmation_number: Word
+    entity_number: Word
+    period: Word
+    filed_at: Word
 
 
 class Received(Answer):
     """The portal has it and will decide."""
 
     status: Literal["received"]
-    receipt_number: str
+    receipt_number: Word
 
 
 class Refused(Answer):
@@ -66,20 +74,20 @@ class Found(Answer):
     """What a look-up by key says."""
 
     status: Literal["accepted", "received", "rejected", "unknown"]
-    confirmation_number: str | None = None
-    entity_number: str | None = None
-    period: str | None = None
-    payload_sha256: str | None = None
+    confirmation_number: Word | None = None
+    entity_number: Word | None = None
+    period: Word | None = None
+    payload_sha256: Word | None = None
     errors: list[Problem] = []
 
 
 class Filed(Answer):
     """One filing that a registry shows for an entity."""
 
-    form: str
-    period: str
-    confirmation_number: str
-    filed_at: str
+    form: Word
+    period: Word
+    confirmation_number: Word
+    filed_at: Word
 
 
 class FiledList(Answer):
@@ -91,10 +99,10 @@ class FiledList(Answer):
 class Status(Answer):
     """A registry's words about an entity."""
 
-    entity_number: str
-    entity_name: str
-    status: str
-    as_of: str
+    entity_number: Word
+    entity_name: Word
+    status: Word
+    as_of: Word
 
 
 class SessionOpened(Answer):
@@ -112,19 +120,30 @@ class ContractAdapter:
         self.user = user
         self.secret = secret
         self.csrf_token = ""
+        self.opening = asyncio.Lock()  # one log-in at a time, or each would end the other
+
+    async def prepare(self, payload: Payload) -> None:
+        """Log in, where the portal wants it."""
+        await self._ensure_session()
+
+    def forget_session(self) -> None:
+        """Open a new session next time."""
+        self.csrf_token = ""
 
     async def submit(self, payload: Payload) -> Receipt:
         """Send a filing once."""
         await self._ensure_session()
-        response = await self.wire.commit(
-            "POST", "/submit", content=payload.body, headers=self._headers(payload)
-        )
+        headers = self._headers(payload)
+        response = await self.wire.commit("POST", "/submit", content=payload.body, headers=headers)
+        if response.status_code in (401, 419):
+            attempting.get().refused = True  # the contract: not processed
+            self._raise_if_session_ended(response, headers.get("X-CSRF-Token", ""))
         return self._recognised(response, payload)
 
     async def find(self, payload: Payload) -> Receipt | None:
         """Look a submission up by its key."""
         response = await self._read(f"/submissions/{payload.key}", payload)
-        if response.status_code == 404:
+        if is_absence(response):
             return None
         found = parsed(Found, response, 200)
         match found.status:
@@ -142,7 +161,7 @@ class ContractAdapter:
     async def filed_elsewhere(self, payload: Payload) -> str | None:
         """Ask whether this duty and period was already filed, by whomever."""
         response = await self._read(
-            f"/entities/{payload.entity_number}/filings",
+            f"/entities/{quote(payload.entity_number, safe='')}/filings",
             payload,
             params={"form": payload.form, "period": payload.period},
         )
@@ -153,10 +172,11 @@ class ContractAdapter:
 
     async def standing(self, payload: Payload) -> Standing:
         """Read the registry's words and map them; words we do not know are for a person."""
-        response = await self._read(f"/entities/{payload.entity_number}/status", payload)
+        path = f"/entities/{quote(payload.entity_number, safe='')}/status"
+        response = await self._read(path, payload)
         source = str(response.request.url)
         digest = hashlib.sha256(response.content).hexdigest()
-        if response.status_code == 404:
+        if is_absence(response):
             return Standing("not_listed", "", source, digest, "status 404")
         status = parsed(Status, response, 200)
         if status.entity_number != payload.entity_number:
@@ -179,15 +199,21 @@ class ContractAdapter:
         self, path: str, payload: Payload, params: dict[str, str] | None = None
     ) -> httpx.Response:
         await self._ensure_session()
+        token = self.csrf_token
         headers = {"X-Trace-Id": payload.trace_id}
         response = await self.wire.ask("GET", path, params=params, headers=headers)
-        self._raise_if_session_ended(response)
+        self._raise_if_session_ended(response, token)
         return response
 
     async def _ensure_session(self) -> None:
         """Log in where the portal wants it; repeatable, so it may start again from zero."""
-        if not self.card.session_idle_seconds or self.csrf_token:
+        if not self.card.session_idle_seconds:
             return
+        async with self.opening:
+            if not self.csrf_token:
+                self.csrf_token = await self._open_session()
+
+    async def _open_session(self) -> str:
         self.wire.client.cookies.clear()
         body = json.dumps({"user": self.user, "secret": self.secret}).encode()
         headers = {"Content-Type": "application/json; charset=utf-8"}
@@ -200,11 +226,13 @@ class ContractAdapter:
                 "session 401",
                 needs_person=True,
             )
-        self.csrf_token = parsed(SessionOpened, response, 201).csrf_token
+        return parsed(SessionOpened, response, 201).csrf_token
 
-    def _raise_if_session_ended(self, response: httpx.Response) -> None:
+    def _raise_if_session_ended(self, response: httpx.Response, token: str) -> None:
+        """The session of that token is over; a newer one may be open already."""
         if response.status_code in (401, 419):
-            self.csrf_token = ""
+            if self.csrf_token == token:
+                self.csrf_token = ""
             raise Unavailable("The session had ended; a new one will be opened.", "session ended")
 
     def _headers(self, payload: Payload) -> dict[str, str]:
@@ -220,9 +248,6 @@ class ContractAdapter:
     def _recognised(self, response: httpx.Response, payload: Payload) -> Receipt:
         """The receipt in an answer to a submission, or the error that it amounts to."""
         status = response.status_code
-        if status in (401, 419):
-            attempting.get().refused = True  # the contract: not processed
-            self._raise_if_session_ended(response)
         if status in (400, 422):
             refused = parsed(Refused, response, status, after_commit=True)
             raise Rejected(
@@ -251,6 +276,12 @@ class ContractAdapter:
             payload_sha256=found.payload_sha256 or "",
             found=True,
         )
+
+
+def is_absence(response: httpx.Response) -> bool:
+    """The portal itself says that it is not there; a gateway's own page does not count."""
+    said = response.headers.get("content-type", "").partition(";")[0].strip()
+    return response.status_code == 404 and said == "application/json"
 
 
 def parsed(

@@ -27,14 +27,26 @@ async def look_up(portal: Portal, work: Work, attempt: Attempting) -> Ending | N
     return await _valued(portal.find(work.payload), attempt)
 
 
-async def look_before(portal: Portal, work: Work, attempt: Attempting) -> Ending | str | None:
-    """Before the first send: was this duty and period filed by somebody else? Or by us?"""
+async def look_before(
+    portal: Portal, work: Work, attempt: Attempting, *, by_key: bool
+) -> Ending | str | None:
+    """Before a send: was this duty and period filed by somebody else? Or by us?
+
+    `by_key` also asks for our own key when the register shows nothing: after a restored backup it
+    may be ours, sent and forgotten, and received but not yet listed.
+    """
     elsewhere = await _valued(portal.filed_elsewhere(work.payload), attempt)
-    if not isinstance(elsewhere, str):
+    if elsewhere is not None and not isinstance(elsewhere, str):
         return elsewhere
-    # After a restored backup it may be our own, sent and forgotten: the key tells.
+    if elsewhere is None and not by_key:
+        return None
     ours = await _valued(portal.find(work.payload), attempt)
     return elsewhere if ours is None else ours
+
+
+async def prepare(portal: Portal, work: Work, attempt: Attempting) -> Ending | None:
+    """What may be repeated and takes its time: log in, create, attach."""
+    return await _valued(portal.prepare(work.payload), attempt)
 
 
 async def read(portal: Portal, work: Work, attempt: Attempting) -> Ending:

@@ -23,12 +23,21 @@ CAUSES = {
     "content_differs": "The portal holds other content than we sent",
     "arrived_without_number": "The portal has it, but we lack its number",
     "repeat_expired": "It may have arrived, and it is too late to repeat it",
+    "refused_after_doubt": "The portal refused a repeat; the first may have been accepted",
+    "duplicate_not_found": "The portal calls it a duplicate, but does not find it",
+    "no_look_up": "The portal has it and cannot be asked",
     "changed": "The portal no longer looks as we know it",
     "unavailable": "The portal could not be reached",
 }
 
 # After these nothing of ours can be at the portal, so that one person may decide alone.
 NOTHING_ARRIVED = frozenset({"changed", "unavailable"})
+
+
+# After these the portal has it, so that sending it again would file twice.
+HELD_THERE = frozenset(
+    {"content_differs", "arrived_without_number", "refused_after_doubt", "no_look_up"}
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,12 @@ def offers(intent: Intent) -> list[Offer]:
     title = intent.portal.title
     closed = "" if intent.state == State.FALLOUT else "It is not in fallout."
     asked = Resolution.objects.filter(intent=intent, closed_at__isnull=True).first()
-    waiting = f"{asked.requested_by} asked to send it again; that waits." if asked else ""
+    waiting = (
+        f"{asked.requested_by} asked for “{asked.get_verb_display()}”; that waits."
+        if asked
+        else ""
+    )
+    second = needs_second_person(intent)
     return [
         Offer(
             Resolution.Verb.ADOPT,
@@ -69,21 +83,22 @@ def offers(intent: Intent) -> list[Offer]:
             "Send again",
             f"Sends the same bytes with the same key to {title} once more, after a second person "
             "has approved."
-            if needs_second_person(intent)
+            if second
             else f"Queues it for {title} again; nothing of it has arrived there.",
             closed or waiting or _replay_refusal(intent),
         ),
         Offer(
             Resolution.Verb.WITHDRAW,
             "Withdraw",
-            "Ends it without sending. What it was for stays owed, and can be opened anew.",
+            "Ends it without sending. What it was for stays owed, and can be opened anew."
+            + (" A second person must agree, because it may have arrived." * second),
             closed or waiting,
         ),
     ]
 
 
 def needs_second_person(intent: Intent) -> bool:
-    """A resend of what may have arrived is never one person's decision."""
+    """To send again, or to give up, what may have arrived is never one person's decision."""
     return intent.sends > 0 or intent.cause not in NOTHING_ARRIVED
 
 
@@ -115,69 +130,77 @@ def adopt_item(intent: Intent, *, by: User, number: str, reason: str) -> Intent:
         return move_by_hand(row, move, actor=by.username)
 
 
-def withdraw_item(intent: Intent, *, by: User, reason: str) -> Intent:
-    """It will not be sent; the deadline stays owed."""
-    with ledger.recording(by=by):
-        row = _ready_to_resolve(intent, by, reason)
-        _close(row, Resolution.Verb.WITHDRAW, by, reason)
-        return move_by_hand(row, Move(State.WITHDRAWN, "withdrawn", reason), actor=by.username)
+def request_withdrawal(intent: Intent, *, by: User, reason: str) -> Resolution:
+    """Ask to give it up: at once if nothing can have arrived, else a second person decides."""
+    return _request(intent, Resolution.Verb.WITHDRAW, by, reason)
 
 
 def request_replay(intent: Intent, *, by: User, reason: str) -> Resolution:
     """Ask to send it again: at once if nothing can have arrived, else a second person decides."""
-    with ledger.recording(by=by):
-        row = _ready_to_resolve(intent, by, reason)
-        if refusal := _replay_refusal(row):
-            raise NotAllowed(refusal)
-        resolution = Resolution(
-            intent=row, verb=Resolution.Verb.REPLAY, reason=reason, requested_by=by
-        )
-        resolution.save()
-        _record(row, "fallout.replay_requested", by, reason=reason)
-        if not needs_second_person(row):
-            _send_again(resolution, by)
-        return resolution
+    return _request(intent, Resolution.Verb.REPLAY, by, reason)
 
 
-def approve_replay(resolution: Resolution, *, by: User) -> Resolution:
-    """The second person agrees: it goes back to its lane with the same key and bytes."""
+def approve_resolution(resolution: Resolution, *, by: User) -> Resolution:
+    """The second person agrees, and it is done."""
     with ledger.recording(by=by):
-        row = Resolution.objects.select_for_update().get(pk=resolution.pk)
-        if row.closed_at is not None:
-            raise NotAllowed("This request is closed already.")
+        row = _open_request(resolution)
         if row.requested_by_id == by.pk:
             raise NotAllowed(
                 f"{by.username} asked for it, so somebody else must approve it.", code="four_eyes"
             )
         row.approved_by = by
-        _send_again(row, by)
+        _carry_out(row, by)
         return row
 
 
-def refuse_replay(resolution: Resolution, *, by: User, reason: str) -> Resolution:
-    """It is not sent again; the item stays in the queue."""
+def refuse_resolution(resolution: Resolution, *, by: User, reason: str) -> Resolution:
+    """It is not done; the item stays in the queue."""
     if not reason.strip():
-        raise NotAllowed("Say in a sentence why it is not to be sent again.")
+        raise NotAllowed("Say in a sentence why not; the reason goes on the ledger.")
     with ledger.recording(by=by):
-        row = Resolution.objects.select_for_update().get(pk=resolution.pk)
-        if row.closed_at is not None:
-            raise NotAllowed("This request is closed already.")
+        row = _open_request(resolution)
         row.closed_at = timezone.now()
         row.save()
-        _record(row.intent, "fallout.replay_refused", by, reason=reason)
+        _record(row.intent, f"fallout.{row.verb}_refused", by, reason=reason)
         return row
 
 
-def _send_again(resolution: Resolution, by: User) -> None:
+def _request(intent: Intent, verb: Resolution.Verb, by: User, reason: str) -> Resolution:
+    with ledger.recording(by=by):
+        row = _ready_to_resolve(intent, by, reason)
+        if verb == Resolution.Verb.REPLAY and (refusal := _replay_refusal(row)):
+            raise NotAllowed(refusal)
+        resolution = Resolution(intent=row, verb=verb, reason=reason, requested_by=by)
+        resolution.save()
+        _record(row, f"fallout.{verb}_requested", by, reason=reason)
+        if not needs_second_person(row):
+            _carry_out(resolution, by)
+        return resolution
+
+
+def _open_request(resolution: Resolution) -> Resolution:
+    """Locked after its intent, in the order in which the lanes lock."""
+    Intent.objects.select_for_update().get(pk=resolution.intent_id)
+    row = Resolution.objects.select_for_update().get(pk=resolution.pk)
+    if row.closed_at is not None:
+        raise NotAllowed("This request is closed already.")
+    return row
+
+
+def _carry_out(resolution: Resolution, by: User) -> None:
     resolution.closed_at = timezone.now()
     resolution.was_carried_out = True
     resolution.save()
     row = resolution.intent
-    values = {"not_before": timezone.now(), "tries": 0, "absences": 0, "claimed_by": None}
-    if row.sends == 0 or card_of(row.portal.slug).doubt_class != "A":
-        # Without a key that the portal keeps, look once more whether it is there before sending.
-        values |= {"sends": 0, "first_sent_at": None, "resend_by": None}
-    move = Move(State.READY, "replayed", resolution.reason, values=values)
+    if resolution.verb == Resolution.Verb.WITHDRAW:
+        move = Move(State.WITHDRAWN, "withdrawn", resolution.reason)
+    else:
+        # That it may have arrived stays on it: the lane looks once more before it sends, and
+        # nobody can take it for something that never left.
+        values = {"not_before": timezone.now(), "tries": 0, "absences": 0, "claimed_by": None}
+        if card_of(row.portal.slug).doubt_class != "A":
+            values["resend_by"] = None  # two people have decided; no window is kept any more
+        move = Move(State.READY, "replayed", resolution.reason, values=values)
     move_by_hand(row, move, actor=by.username)
     wake(row.portal_id)
 
@@ -185,7 +208,7 @@ def _send_again(resolution: Resolution, by: User) -> None:
 def _replay_refusal(intent: Intent) -> str:
     if intent.cause == "filed_elsewhere":
         return "The portal shows a filing for this period: sending ours would file twice."
-    if intent.cause in ("content_differs", "arrived_without_number"):
+    if intent.cause in HELD_THERE:
         return "The portal has it: sending it again would file twice."
     return ""
 
@@ -196,7 +219,7 @@ def _ready_to_resolve(intent: Intent, by: User, reason: str) -> Intent:
     row = _locked(intent)
     _refuse_unless_claimed(row, by)
     if Resolution.objects.filter(intent=row, closed_at__isnull=True).exists():
-        raise NotAllowed("Somebody asked to send it again; approve or refuse that first.")
+        raise NotAllowed("Somebody asked for something already; approve or refuse that first.")
     return row
 
 

@@ -231,24 +231,28 @@ def _replay(intent: Intent, user: User, typed: QueryDict) -> str:
 
 
 def _withdraw(intent: Intent, user: User, typed: QueryDict) -> str:
-    fallout.withdraw_item(intent, by=user, reason=typed.get("withdraw_reason", ""))
-    return "Withdrawn. The deadline stays owed."
+    asked = fallout.request_withdrawal(intent, by=user, reason=typed.get("withdraw_reason", ""))
+    if asked.was_carried_out:
+        return "Withdrawn. What it was for stays owed."
+    return "Asked. It is withdrawn when a second person has approved."
 
 
-def _approve_replay(intent: Intent, user: User, typed: QueryDict) -> str:
-    fallout.approve_replay(_asked(intent), by=user)
+def _approve(intent: Intent, user: User, typed: QueryDict) -> str:
+    approved = fallout.approve_resolution(_asked(intent), by=user)
+    if approved.verb == Resolution.Verb.WITHDRAW:
+        return "Approved. It is withdrawn; what it was for stays owed."
     return "Approved. It is back in its lane with the same key and bytes."
 
 
-def _refuse_replay(intent: Intent, user: User, typed: QueryDict) -> str:
-    fallout.refuse_replay(_asked(intent), by=user, reason=typed.get("refuse_reason", ""))
-    return "Refused. It stays in the queue and is not sent."
+def _refuse(intent: Intent, user: User, typed: QueryDict) -> str:
+    fallout.refuse_resolution(_asked(intent), by=user, reason=typed.get("refuse_reason", ""))
+    return "Refused. It stays in the queue, and nothing is sent."
 
 
 def _asked(intent: Intent) -> Resolution:
     found = Resolution.objects.filter(intent=intent, closed_at__isnull=True).first()
     if found is None:
-        raise DomainError("Nobody has asked to send it again. Reload the page.")
+        raise DomainError("Nobody has asked for anything. Reload the page.")
     return found
 
 
@@ -258,8 +262,8 @@ ACTS: dict[str, tuple[str, Callable[[Intent, User, QueryDict], str]]] = {
     Resolution.Verb.ADOPT.value: (WORK, _adopt),
     Resolution.Verb.REPLAY.value: (WORK, _replay),
     Resolution.Verb.WITHDRAW.value: (WORK, _withdraw),
-    "approve_replay": (APPROVE, _approve_replay),
-    "refuse_replay": (APPROVE, _refuse_replay),
+    "approve": (APPROVE, _approve),
+    "refuse": (APPROVE, _refuse),
 }
 
 

@@ -24,6 +24,7 @@ from compliance.errors import DomainError, NotAllowed
 from compliance.history import acting_as, service_user
 from portals.base import Attached, Exchange, Payload
 from portals.cards import Card
+from portals.clock import database_now
 from portals.handlers import Moved, handler_of
 from portals.models import Attempt, Intent, IntentPayload, Lane, Portal
 from portals.protocol import Hold, Known, Move, State, repeat_until, too_late_to_repeat
@@ -52,6 +53,12 @@ class LostLane(DomainError):
     """Another owner has the lane; what we know is for it to find out by itself."""
 
     code = "lost_lane"
+
+
+class LaneHeld(DomainError):
+    """Somebody switched the portal off, or stopped the lane; nothing more may be sent."""
+
+    code = "lane_held"
 
 
 @dataclass(frozen=True)
@@ -145,7 +152,8 @@ def arm(lane: Lane, works: Sequence[Work], card: Card) -> list[Work]:
     """Put a wave on the record before its first byte leaves. What is not armed is not sent."""
     with ledger.recording():
         _hold_lane(lane)
-        now = timezone.now()
+        _refuse_if_held(lane)
+        now = database_now()
         locked = Intent.objects.select_for_update().filter(
             pk__in=[work.id for work in works], state=State.READY
         )
@@ -212,7 +220,7 @@ def settle(lane: Lane, results: Sequence[Result]) -> None:
             if came_from != result.move.to:
                 told.append((row, result.move, came_from))
         _end_attempts(lane, ended, now)
-        _hold(lane, [result.move.hold for result in ended if result.move.hold])
+        _hold(lane, [result.move.hold for result in results if result.move.hold])
         answers = {result.work.id: _answer_sha256(result) for result in ended}
         _tell(told, LANES, epoch=lane.epoch, answers=answers)
 
@@ -267,6 +275,14 @@ def _hold_lane(lane: Lane) -> None:
     now_at = Lane.objects.select_for_update().values_list("epoch", "owner").get(pk=lane.pk)
     if now_at != (lane.epoch, lane.owner):
         raise LostLane("Another worker has taken over this lane; nothing was written.")
+
+
+def _refuse_if_held(lane: Lane) -> None:
+    """The kill switch and a stop hold at once, also for who works the lane already."""
+    row = Lane.objects.select_related("portal").get(pk=lane.pk)
+    paused = row.paused_until is not None and row.paused_until > timezone.now()
+    if not row.portal.is_enabled or row.needs_person or paused:
+        raise LaneHeld(f"{row.portal} is switched off or paused; nothing was armed.")
 
 
 def _hold(lane: Lane, holds: Sequence[Hold]) -> None:
@@ -406,6 +422,8 @@ def _work(row: Intent, payload: Payload | None = None, attempt: int = 0) -> Work
         is_urgent=row.rank <= Intent.Rank.URGENT,
         tries=row.tries,
         sends=row.sends,
+        doubts=row.doubts,
+        cause=row.cause,
         absences=row.absences,
         payload_sha256=row.payload_sha256,
         first_sent_at=row.first_sent_at,

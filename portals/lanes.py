@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, OperationalError, connections
 from django.utils import timezone
 
 from portals import delivery, intents, leases, protocol
@@ -22,13 +22,14 @@ from portals.base import Portal as PortalAdapter
 from portals.base import Receipt, Standing
 from portals.blocks import RecordedBlocks
 from portals.cards import Card
+from portals.clock import database_now, steady
 from portals.crash import crash_point
 from portals.credentials import credential_for
 from portals.delivery import Ending
 from portals.errors import Blocked, Changed, InDoubt, PortalError, Unavailable
 from portals.handlers import handler_of
 from portals.http import Attempting, NotSent, Wire, attempting
-from portals.intents import LostLane, Result, Work
+from portals.intents import LaneHeld, LostLane, Result, Work
 from portals.limiter import Limiter
 from portals.models import Attempt, Intent, Lane
 from portals.protocol import Hold, Move, State, Step
@@ -40,7 +41,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 SMALLEST_WAVE, LARGEST_WAVE = 1, 256
 IDLE_SECONDS = 0.25
-PROBE_AGAIN_SECONDS = 30.0
+FAILED_LANE_SECONDS = 60.0
+SETTLE_AGAIN_SECONDS = (0.5, 2.0, 5.0)
 MOVING = (State.READY, State.ARMED, State.IN_DOUBT, State.RECEIPTED)
 
 
@@ -85,7 +87,7 @@ class LaneRun:
         """Send waves until nothing is due in this slice, the lane is held, or the slice ends."""
         if self.lane.pause_cause and not await self._may_resume():
             return
-        while not self.stopping and time.monotonic() < until:
+        while not self.stopping and self._lease_lasts() and time.monotonic() < until:
             if await self._turn():
                 continue
             due = await in_database(_next_due)(self.lane.portal_id)
@@ -100,16 +102,19 @@ class LaneRun:
         return await self._ask(State.RECEIPTED) or did
 
     async def _ask(self, state: str) -> bool:
+        now = await in_database(database_now)()
         works = await in_database(intents.open_questions)(
-            self.lane.portal_id, state, self.wave, now=timezone.now()
+            self.lane.portal_id, state, self.wave, now=now
         )
         if works:
-            await self._settle(await _gather(self._answer, works))
+            await self._settle(await _gather(lambda work: self._answer(work, now), works))
         return bool(works)
 
-    async def _answer(self, work: Work) -> Result | None:
-        """One way out of a doubt, or one more look at what was received."""
-        now = timezone.now()
+    async def _answer(self, work: Work, now: datetime) -> Result | None:
+        """One way out of a doubt, or one more look at what was received.
+
+        `now` is from before the look: what it does not find was absent then.
+        """
         step = protocol.way_out(work.known, self.card, now)
         if work.known.state == State.RECEIPTED:
             step = Step.LOOK_UP
@@ -123,9 +128,12 @@ class LaneRun:
         found = await self._guarded(delivery.look_up(self.portal, work, attempt), attempt)
         if isinstance(found, NotSent):
             return None
-        move = protocol.after_look_up(
-            found, work.known, self.card, timezone.now(), settle=settings.WIRE_SETTLE_SECONDS
-        )
+        settle = settings.SEND_WITHIN_SECONDS + settings.WIRE_SETTLE_SECONDS
+        move = protocol.after_look_up(found, work.known, self.card, now, settle=settle)
+        if move.cause == "proved_absent":
+            # The next send comes in a new session; a portal with one at a time then refuses
+            # whatever of the old one may still be on its way.
+            self.portal.forget_session()
         return _result(work, move, Attempt.Purpose.LOOK_UP, found, attempt)
 
     async def _send_wave(self) -> bool:
@@ -139,9 +147,9 @@ class LaneRun:
         clear = [work for work in looked if isinstance(work, Work)]
         await self._settle([result for result in looked if isinstance(result, Result)])
         if clear and not self.stopping:
+            fence = steady() + settings.SEND_WITHIN_SECONDS
             armed = await in_database(intents.arm)(self.lane, clear, self.card)
             crash_point("armed")
-            fence = time.monotonic() + settings.SEND_WITHIN_SECONDS
             results = await _gather(lambda work: self._send(work, fence), armed)
             crash_point("answered")
             await self._settle(results)
@@ -150,12 +158,11 @@ class LaneRun:
         return True
 
     async def _look_before(self, work: Work) -> Work | Result | None:
-        """The work itself if the way is clear; else what was found."""
-        if work.known.is_read or work.known.sends or not self.card.lookup:
+        """The work itself if the way is clear and all is prepared; else what was found."""
+        if work.known.is_read:
             return work
         attempt = self._attempting(work.rank)
-        found = await self._guarded(delivery.look_before(self.portal, work, attempt), attempt)
-        now = timezone.now()
+        found = await self._guarded(self._clear_the_way(work, attempt), attempt)
         match found:
             case None:
                 return work
@@ -164,10 +171,21 @@ class LaneRun:
             case str():
                 move = protocol.filed_elsewhere(found, self.card)
             case Receipt():
-                move = protocol.after_look_up(found, work.known, self.card, now, settle=0)
+                move = protocol.after_look_up(
+                    found, work.known, self.card, timezone.now(), settle=0
+                )
             case _:
-                move = protocol.after_look_before(found, work.known, now)
+                move = protocol.after_look_before(found, work.known, timezone.now())
         return _result(work, move, Attempt.Purpose.LOOK_UP, found, attempt)
+
+    async def _clear_the_way(self, work: Work, attempt: Attempting) -> Ending | str | None:
+        """Is it there already? If not, do all that comes before the point of no return."""
+        if self.card.lookup:
+            by_key = self.card.doubt_class == "C" or work.known.sends > 0
+            found = await delivery.look_before(self.portal, work, attempt, by_key=by_key)
+            if found is not None:
+                return found
+        return await delivery.prepare(self.portal, work, attempt)
 
     async def _send(self, work: Work, fence: float) -> Result:
         """One armed intent: read, or pass its point of no return."""
@@ -199,35 +217,46 @@ class LaneRun:
         return ending
 
     async def _settle(self, results: Sequence[Result | None]) -> None:
+        """Write what is known. A failing database must not make us forget an answer."""
         known = [result for result in results if result is not None]
-        if known:
-            await in_database(intents.settle)(self.lane, known)
-            self.settled += len(known)
+        for patience in (*SETTLE_AGAIN_SECONDS, None):
+            try:
+                await in_database(intents.settle)(self.lane, known)
+                break
+            except OperationalError:
+                if patience is None or not self._lease_lasts():
+                    raise
+                logger.warning("%s: the database failed; settling again", self.card.slug)
+                await in_database(connections.close_all)()
+                await asyncio.sleep(patience)
+        self.settled += len(known)
 
     async def _may_resume(self) -> bool:
         """After a block, one harmless look before anything is sent."""
         attempt = self._attempting(Intent.Rank.RECONCILE)
         token = attempting.set(attempt)
+        hold: Hold | None = None
         try:
-            response = await self.wire.ask("HEAD", "/health")
-            ended = response.status_code == 200
-        except PortalError:
-            ended = False
+            await self.wire.ask("HEAD", "/health")
+        except PortalError as error:
+            hold = protocol.still_held(error, self.lane.pause_cause, timezone.now())
         finally:
             attempting.reset(token)
-        hold = None if ended else Hold(
-            timezone.now() + timedelta(seconds=PROBE_AGAIN_SECONDS), self.lane.pause_cause
-        )  # fmt: skip
         await in_database(leases.hold)(self.lane, hold)
-        return ended
+        return hold is None
 
     def _attempting(self, rank: int, fence: float | None = None) -> Attempting:
-        def in_time() -> bool:
-            now = time.monotonic()
-            over = now + self.card.timeout_seconds
-            return not self.stopping and over < self.lease_ends and (fence is None or now < fence)
+        def may_ask() -> bool:
+            return not self.stopping and self._lease_lasts()
 
-        return Attempting(rank, may_ask=lambda: not self.stopping, may_commit=in_time)
+        def may_commit() -> bool:
+            return may_ask() and fence is not None and steady() < fence
+
+        return Attempting(rank, may_ask, may_commit)
+
+    def _lease_lasts(self) -> bool:
+        """Whether a request that leaves now is over before another may take the lane."""
+        return steady() + self.card.timeout_seconds < self.lease_ends
 
     def _adapt(self, took: float) -> None:
         """Small waves where the portal is slow, so that a crash leaves little in doubt."""
@@ -278,7 +307,7 @@ class Runner:
         for lane_id, slug in await in_database(self._candidates)():
             if lane_id in self.tasks:
                 continue
-            asked = time.monotonic()
+            asked = steady()
             lane = await in_database(leases.take)(lane_id, self.owner)
             if lane is None:
                 continue
@@ -291,13 +320,24 @@ class Runner:
         return list(leases.lanes_with_work(self.portals).values_list("pk", "portal__slug"))
 
     async def _host(self, lane: Lane, lease_ends: float, until: float) -> None:
-        """Open the lane's own line to its portal, work, and give the lane back."""
+        """Work one lane and give it back; what goes wrong in it stays in it."""
+        try:
+            await self._work(lane, lease_ends, until)
+        except (LostLane, LaneHeld) as error:
+            logger.warning("%s: %s", lane.portal.slug, error)
+        except Exception as error:
+            logger.exception("The lane of %s failed", lane.portal.slug)
+            cause = f"Our own failure: {type(error).__name__}: {error}"
+            again = timezone.now() + timedelta(seconds=FAILED_LANE_SECONDS)
+            await in_database(leases.hold)(lane, Hold(again, cause))
+        finally:
+            await in_database(leases.give_back)(lane)
+
+    async def _work(self, lane: Lane, lease_ends: float, until: float) -> None:
+        """Open the lane's own line to its portal, and work it."""
         card = card_of(lane.portal.slug)
         credential = await in_database(credential_for)(lane.portal)
-        quiet_for = (timezone.now() - (lane.quiet_since or timezone.now())).total_seconds()
-        limiter = Limiter(
-            card.limits, card.max_concurrency, blocks=RecordedBlocks(lane), quiet_for=quiet_for
-        )
+        limiter = await in_database(limiter_for)(lane, card)
         async with Wire(card, limiter, version=settings.VERSION) as wire:
             adapter = cast(AdapterModule, module_of(card, "adapter")).Adapter(
                 wire, card, user=credential.username, secret=credential.secret
@@ -307,13 +347,10 @@ class Runner:
             self.runs[lane.pk] = run
             try:
                 await run.work(until)
-            except LostLane:
-                logger.warning("%s: another worker took the lane over", card.slug)
             finally:
                 self.runs.pop(lane.pk)
                 self.report.settled += run.settled
                 await limiter.close()
-                await in_database(leases.give_back)(lane)
 
     def _reap(self) -> None:
         for lane_id in [pk for pk, task in self.tasks.items() if task.done()]:
@@ -330,8 +367,13 @@ class Runner:
         while True:
             await asyncio.sleep(settings.LANE_LEASE_SECONDS / 4)
             runs = dict(self.runs)
-            asked = time.monotonic()
-            kept = await in_database(leases.renew)([run.lane for run in runs.values()])
+            asked = steady()
+            try:
+                kept = await in_database(leases.renew)([run.lane for run in runs.values()])
+            except DatabaseError:
+                logger.exception("The leases could not be renewed; trying again")
+                await in_database(connections.close_all)()
+                continue  # a lane whose lease runs out meanwhile stops by itself
             for lane_id, run in runs.items():
                 if lane_id in kept:
                     run.lease_ends = asked + settings.LANE_LEASE_SECONDS
@@ -346,8 +388,21 @@ async def run_lanes(
     return await Runner(portals).run(until, patience=patience)
 
 
+def limiter_for(lane: Lane, card: Card) -> Limiter:
+    """A limiter that knows how long the last owner has been quiet, by the clock both share."""
+    quiet_for = (database_now() - (lane.quiet_since or database_now())).total_seconds()
+    return Limiter(
+        card.limits, card.max_concurrency, blocks=RecordedBlocks(lane), quiet_for=quiet_for
+    )
+
+
 async def _gather(do: Callable[[Work], Awaitable[T]], works: Sequence[Work]) -> list[T]:
-    return list(await asyncio.gather(*(do(work) for work in works)))
+    """All of them to their end, also when one fails: nothing goes on behind our back."""
+    endings = await asyncio.gather(*(do(work) for work in works), return_exceptions=True)
+    for ending in endings:
+        if isinstance(ending, BaseException):
+            raise ending
+    return cast(list[T], endings)
 
 
 def _decided(work: Work, move: Move) -> Result:

@@ -7,24 +7,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from compliance import ledger
+from compliance.errors import NotFound
 from portals import intents
+from portals.clock import database_now
 from portals.models import Intent, Lane, LimitBlock
 from portals.protocol import Hold
+from portals.registry import card_of
 
-
-def database_now() -> datetime:
-    """The one clock that every owner shares; machines may disagree about the time."""
-    if connection.vendor != "postgresql":
-        return timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-    return now
+ON_ITS_WAY = timedelta(seconds=1)
 
 
 def owner_name() -> str:
@@ -32,7 +26,7 @@ def owner_name() -> str:
     namespace = Path("/proc/self/ns/pid")  # a number names a process only within its namespace
     space = namespace.stat().st_ino if namespace.exists() else 0
     started = _started(os.getpid()) or "0"
-    return f"{socket.gethostname()}/{space}/{os.getpid()}/{started}/{uuid.uuid4().hex[:8]}"
+    return f"{_machine()}/{space}/{os.getpid()}/{started}/{uuid.uuid4().hex[:8]}"
 
 
 def lanes_with_work(portals: list[str] | None = None) -> QuerySet[Lane]:
@@ -66,7 +60,8 @@ def take(lane_id: int, owner: str) -> Lane | None:
         if lane is None or (lane.owner and not _is_gone(lane, now)):
             return None
         if lane.owner or lane.quiet_since is None:
-            lane.quiet_since = now  # the last owner may have sent until a moment ago
+            # The last owner may have sent until a moment ago, and the network may still carry it.
+            lane.quiet_since = now + ON_ITS_WAY
         lane.epoch += 1
         lane.owner = owner
         lane.lease_until = now + timedelta(seconds=settings.LANE_LEASE_SECONDS)
@@ -74,27 +69,28 @@ def take(lane_id: int, owner: str) -> Lane | None:
         LimitBlock.objects.filter(lane=lane, closed_at__isnull=True).update(
             closed_at=now + timedelta(seconds=settings.WIRE_SETTLE_SECONDS)
         )
-        LimitBlock.objects.filter(lane=lane, closed_at__lt=now - timedelta(days=2)).delete()
+        _forget_blocks(lane, now)
         intents.doubt_orphans(lane)
         intents.promote_urgent(lane.portal_id, now=now)
         return lane
 
 
 def renew(lanes: list[Lane]) -> set[int]:
-    """Keep our lanes; the ones that are not ours any more are missing from the answer."""
-    until = database_now() + timedelta(seconds=settings.LANE_LEASE_SECONDS)
+    """Keep our lanes; missing from the answer are those not ours any more, or switched off."""
+    now = database_now()
+    until = now + timedelta(seconds=settings.LANE_LEASE_SECONDS)
     kept = set()
     for lane in lanes:
-        if Lane.objects.filter(pk=lane.pk, owner=lane.owner, epoch=lane.epoch).update(
-            lease_until=until
-        ):
+        ours = Lane.objects.filter(pk=lane.pk, owner=lane.owner, epoch=lane.epoch)
+        if ours.filter(portal__is_enabled=True).update(lease_until=until):
             kept.add(lane.pk)
+            intents.promote_urgent(lane.portal_id, now=now)
     return kept
 
 
 def hold(lane: Lane, held: Hold | None) -> None:
-    """Keep the whole lane away from its portal, or let it work again."""
-    Lane.objects.filter(pk=lane.pk).update(
+    """Its owner keeps the whole lane away from the portal, or lets it work again."""
+    Lane.objects.filter(pk=lane.pk, owner=lane.owner, epoch=lane.epoch).update(
         needs_person=held is not None and held.until is None,
         paused_until=held.until if held else None,
         pause_cause=held.cause[:300] if held else "",
@@ -112,9 +108,25 @@ def _is_gone(lane: Lane, now: datetime) -> bool:
     """Its lease has run out, or it was a process of this machine and is no more."""
     if lane.lease_until is None or lane.lease_until < now:
         return True
-    host, space, pid, started, _ = lane.owner.split("/")
+    machine, space, pid, started, _ = lane.owner.split("/")
     mine = owner_name().split("/")
-    return (host, space) == (mine[0], mine[1]) and _started(int(pid)) != started
+    return (machine, space) == (mine[0], mine[1]) and _started(int(pid)) != started
+
+
+def _forget_blocks(lane: Lane, now: datetime) -> None:
+    """Blocks that count in no window any more."""
+    try:
+        seconds = max(limit.seconds for limit in card_of(lane.portal.slug).limits)
+    except NotFound:
+        return  # its folder is gone for now; what it allowed may count again
+    over = now - timedelta(seconds=seconds, days=1)
+    LimitBlock.objects.filter(lane=lane, closed_at__lt=over).delete()
+
+
+def _machine() -> str:
+    """This machine since it was started; two with the same host name differ in it."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return boot.read_text().strip() if boot.exists() else socket.gethostname()
 
 
 def _started(pid: int) -> str | None:

@@ -141,22 +141,38 @@ class Limiter:
 
     async def permit(self, rank: int, *, timeout: float) -> Grant:
         """Wait until a request may leave: lower ranks first, among equals in order of asking."""
+        await self._turn(rank)
+        try:
+            blocks = await self._set_all_aside()
+        except BaseException:
+            self._release([], None)
+            raise
+        return Grant(self, self.clock() + timeout, blocks)
+
+    async def _turn(self, rank: int) -> None:
+        """Wait for a slot of every short window."""
         if self._is_stopping:
             raise Stopping
-        blocks = [await self._set_aside(window) for window in self.long]
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (rank, next(self._order), turn))
         self._pump()
         try:
             await turn
-        except (asyncio.CancelledError, Stopping):
-            # Granted in the same breath as it was cancelled: give it back.
+        except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._release(blocks, None)
-            else:
-                self._return(blocks, None)
+                self._release([], None)  # granted in the same breath: give it back
             raise
-        return Grant(self, self.clock() + timeout, blocks)
+
+    async def _set_all_aside(self) -> list[Block]:
+        """One request of each long window, only now that it can leave at once."""
+        blocks: list[Block] = []
+        try:
+            for window in self.long:
+                blocks.append(await self._set_aside(window))
+        except BaseException:
+            self._return(blocks, None)
+            raise
+        return blocks
 
     def stop(self) -> None:
         """Send everybody home who still waits for a slot."""
@@ -200,9 +216,9 @@ class Limiter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._waiting:
-            return
-        times = [window.leaving[0] for window in self.short if window.leaving]
+        if not self._waiting or self.under_way >= self.max_concurrency:
+            return  # nobody waits, or the next answer will wake us
+        times = [window.leaving[0] for window in self.short if window.held(now) and window.leaving]
         if now < self.opens_at:
             times.append(self.opens_at)
         if times:
@@ -223,10 +239,10 @@ class Limiter:
         self._pump()
 
     def _return(self, blocks: list[Block], arrived_by: float | None) -> None:
-        for window, block in zip(self.long, blocks, strict=True):
+        for window, block in zip(self.long, blocks, strict=False):
             block.under_way -= 1
             block.left += arrived_by is None
-            if block.left == 0 and block.under_way == 0:
+            if block.under_way == 0 and (block.left == 0 or block is not window.block):
                 window.ended.append((block, arrived_by or self.clock()))
                 if window.block is block:
                     window.block = None

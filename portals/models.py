@@ -145,6 +145,9 @@ class Intent(models.Model):
     resend_by = models.DateTimeField(
         null=True, blank=True, help_text="After this the portal no longer recognises a repeat."
     )
+    doubts = models.PositiveSmallIntegerField(
+        default=0, help_text="Times the portal left us in doubt; never taken back."
+    )
     absences = models.PositiveSmallIntegerField(
         default=0, help_text="Look-ups in a row that did not find it."
     )
@@ -287,7 +290,10 @@ class Attempt(models.Model):
 
 
 class Resolution(models.Model):
-    """What a person decided about an intent in fallout; a resend takes a second person."""
+    """What a person decided about an intent in fallout.
+
+    To send again, or to give up, what may have arrived takes a second person.
+    """
 
     class Verb(models.TextChoices):
         """The ways out of fallout."""

@@ -11,20 +11,23 @@ from typing import Any, assert_never
 
 from portals.base import Outcome, Receipt, Standing
 from portals.cards import Card
-from portals.errors import Blocked, Changed, InDoubt, Rejected, Unavailable
+from portals.errors import Blocked, Changed, InDoubt, PortalError, Rejected, Unavailable
 from portals.http import NotSent
 from portals.models import Intent
 
 State = Intent.State
 
-MOST_TRIES = 12  # refused or unanswered this often before it counts as fallout
+MOST_TRIES = 60  # could not be reached this often: hours for bulk, half an hour for urgent
+MOST_DOUBTS = 3  # times a portal may leave one thing in doubt before a person looks
 MOST_UNREADABLE = 4  # strange answers to what may be repeated, before the portal has changed
 MOST_LOOKS = 40  # look-ups of a doubt without a verdict, likewise
 MOST_POLLS = 1000  # looks at what was received: about forty days
 LONGEST_BACKOFF = 300.0
+LONGEST_URGENT_BACKOFF = 30.0
 LONGEST_POLL = 3600.0  # who has received it may take weeks to decide
 FIRST_LOOK_SECONDS = 1.0
 POLL_SECONDS = 2.0
+PROBE_AGAIN_SECONDS = 30.0
 SAFETY = timedelta(minutes=5)  # a repeat must arrive well before the portal forgets the first
 
 
@@ -45,8 +48,10 @@ class Known:
     is_urgent: bool
     tries: int
     sends: int
+    doubts: int
     absences: int
     payload_sha256: str
+    cause: str = ""
     first_sent_at: datetime | None = None
     last_sent_at: datetime | None = None
     resend_by: datetime | None = None
@@ -82,15 +87,13 @@ def after_send(outcome: Outcome | NotSent, known: Known, card: Card, now: dateti
         case Receipt(final=True, number=number):
             return Move(State.ACCEPTED, number=number)
         case Receipt(number=number):
-            soon = now + timedelta(seconds=POLL_SECONDS)
-            values = {"not_before": soon, "tries": 0}
-            return Move(State.RECEIPTED, number=number, values=values)
-        case Rejected(reasons=reasons, detail=detail):
-            return Move(State.REJECTED, "rejected", detail, reasons=reasons)
+            return _received(number, card, now)
+        case Rejected():
+            return _refused(outcome, known, card)
         case InDoubt():
             return _doubt(outcome, known, card, now)
-        case NotSent(detail=detail):
-            return Move(State.READY, values=_unsent(known) | {"tries": max(0, known.tries - 1)})
+        case NotSent():
+            return _not_sent(outcome, known, now)
         case Unavailable() | Blocked():
             return _not_processed(outcome, known, now)
         case Changed():
@@ -152,6 +155,8 @@ def after_read(outcome: Outcome | NotSent, known: Known, now: datetime) -> Move:
 def way_out(known: Known, card: Card, now: datetime) -> Step:
     """How the portal's class lets a doubt be left."""
     in_time = known.resend_by is not None and now < known.resend_by
+    if known.cause == "duplicate" and card.lookup:
+        return Step.LOOK_UP  # the portal says that it has it: only its look-up can tell what
     match card.doubt_class:
         case "A" if in_time:
             return Step.RESEND
@@ -165,7 +170,8 @@ def way_out(known: Known, card: Card, now: datetime) -> Step:
 
 def resend(known: Known, now: datetime) -> Move:
     """Back to the lane, to be sent again with the same key and the same bytes."""
-    return Move(State.READY, "resend", values={"not_before": now, "absences": 0})
+    later = now + timedelta(seconds=_backoff(replace(known, tries=known.sends)))
+    return Move(State.READY, "resend", values={"not_before": later, "absences": 0})
 
 
 def too_late_to_repeat(card: Card) -> Move:
@@ -222,16 +228,65 @@ def after_look_up(
             assert_never(found)
 
 
+def still_held(error: PortalError, cause: str, now: datetime) -> Hold:
+    """What the harmless look after a hold says about the rest of it."""
+    match error:
+        case Blocked(needs_person=True, detail=detail):
+            return Hold(None, detail)
+        case Blocked(retry_after=float() as seconds) | Unavailable(retry_after=float() as seconds):
+            return _hold(now, seconds, cause)
+        case _:
+            return _hold(now, PROBE_AGAIN_SECONDS, cause)
+
+
+def _received(number: str, card: Card, now: datetime) -> Move:
+    if not card.lookup:
+        return Move(
+            State.FALLOUT,
+            "no_look_up",
+            f"{card.title} has received it as {number} and offers no way to ask what became of "
+            "it. Watch for its answer, and record it here.",
+            number=number,
+        )
+    soon = now + timedelta(seconds=POLL_SECONDS)
+    return Move(State.RECEIPTED, number=number, values={"not_before": soon, "tries": 0})
+
+
+def _refused(outcome: Rejected, known: Known, card: Card) -> Move:
+    """A refusal ends it, unless it is of a repeat: what was sent before may have been taken."""
+    if known.sends <= 1 or card.doubt_class == "A":
+        return Move(State.REJECTED, "rejected", outcome.detail, reasons=outcome.reasons)
+    told = "; ".join(outcome.reasons) or outcome.detail
+    return Move(
+        State.FALLOUT,
+        "refused_after_doubt",
+        f"{card.title} refused a repeat ({told}). The first may have been accepted: look there.",
+    )
+
+
+def _not_sent(outcome: NotSent, known: Known, now: datetime) -> Move:
+    """Nothing left. If it missed its moment that may happen again, so it waits a little."""
+    if outcome.rule == "fence":
+        return _not_processed(Unavailable(outcome.detail, "fence"), known, now)
+    return Move(State.READY, values=_unsent(known) | {"tries": max(0, known.tries - 1)})
+
+
 def _doubt(outcome: InDoubt, known: Known, card: Card, now: datetime) -> Move:
-    if card.doubt_class == "D" and outcome.rule.startswith("409"):
+    is_duplicate = outcome.rule.startswith("409")
+    doubts = known.doubts + 1
+    if is_duplicate and not (card.lookup and card.doubt_class in "ABC"):
         return Move(
             State.FALLOUT,
             "arrived_without_number",
             f"{card.title} says that it has it, but cannot tell us the number. Fetch it there.",
+            values={"doubts": doubts},
         )
+    if doubts > MOST_DOUBTS:
+        return replace(ask_a_person(known, card), values={"doubts": doubts})
     soon = now + timedelta(seconds=FIRST_LOOK_SECONDS)
-    values = {"not_before": soon, "absences": 0, "tries": 0}
-    return Move(State.IN_DOUBT, "no_answer", outcome.detail, values=values)
+    values = {"not_before": soon, "absences": 0, "tries": 0, "doubts": doubts}
+    cause = "duplicate" if is_duplicate else "no_answer"
+    return Move(State.IN_DOUBT, cause, outcome.detail, values=values)
 
 
 def _not_processed(outcome: Unavailable | Blocked, known: Known, now: datetime) -> Move:
@@ -278,9 +333,17 @@ def _absent(known: Known, card: Card, now: datetime, settle: float) -> Move:
         return _wait(known, now, known.state, detail="The portal no longer finds its own receipt.")
     lag = timedelta(seconds=card.lookup_lag_seconds)
     sent = known.last_sent_at or now
-    certain = sent + timedelta(seconds=card.timeout_seconds + settle) + lag
+    at_work = timedelta(seconds=card.timeout_seconds + settle + card.processing_seconds)
+    certain = sent + at_work + lag
     if now < certain:
-        return Move(State.IN_DOUBT, "not_found_yet", values={"not_before": certain})
+        cause = known.cause if known.cause == "duplicate" else "not_found_yet"
+        return Move(State.IN_DOUBT, cause, values={"not_before": certain})
+    if known.cause == "duplicate":
+        return Move(
+            State.FALLOUT,
+            "duplicate_not_found",
+            f"{card.title} calls it a duplicate, but does not find it. Ask there what it has.",
+        )
     if card.doubt_class == "A":
         return ask_a_person(known, card)  # the key was forgotten: a repeat would be a new filing
     if card.doubt_class == "C" and known.absences == 0:
@@ -298,9 +361,11 @@ def _wait(known: Known, now: datetime, state: str, *, detail: str = "") -> Move:
     if known.tries >= (MOST_POLLS if received else MOST_LOOKS):
         told = detail or "The portal has it but has not decided."
         return Move(State.FALLOUT, "no_verdict", f"Asked {known.tries} times. {told}")
-    wait = timedelta(seconds=_backoff(known, LONGEST_POLL if received else LONGEST_BACKOFF))
-    values = {"not_before": now + wait, "tries": known.tries + 1}
-    return Move(state, "waiting", detail, values=values)
+    calm = replace(known, is_urgent=False) if received else known
+    wait = timedelta(seconds=_backoff(calm, LONGEST_POLL if received else LONGEST_BACKOFF))
+    values = {"not_before": now + wait, "tries": known.tries + 1, "absences": 0}
+    cause = "duplicate" if known.cause == "duplicate" else "waiting"
+    return Move(state, cause, detail, values=values)
 
 
 def _tried(known: Known) -> Known:
@@ -315,8 +380,8 @@ def _unsent(known: Known) -> dict[str, Any]:
 
 
 def _backoff(known: Known, longest: float = LONGEST_BACKOFF) -> float:
-    if known.is_urgent:
-        return 1.0
+    """Longer with each try, never in step with others; shorter for what is urgent."""
+    longest = min(longest, LONGEST_URGENT_BACKOFF) if known.is_urgent else longest
     return min(longest, 2.0 ** min(known.tries, 12)) * (0.5 + known.jitter)
 
 

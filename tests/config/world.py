@@ -19,6 +19,7 @@ from tests.factories import (
     GrantSubmissionFactory,
     MembershipFactory,
     RegistrationFactory,
+    ShareClassFactory,
     StatusCheckFactory,
     UserFactory,
 )
@@ -62,6 +63,7 @@ def filing_in(portfolio: Portfolio) -> Filing:
 def one_of_everything(portfolio: Portfolio) -> dict[str, int | str]:
     """The id of one row for each kind of route."""
     entity = EntityFactory(portfolio=portfolio, tax_id="98-7654321")
+    ShareClassFactory(entity=entity)
     registration = RegistrationFactory(entity=entity)
     item = fallout_item(portfolio)
     asked = Resolution.objects.create(
@@ -74,6 +76,7 @@ def one_of_everything(portfolio: Portfolio) -> dict[str, int | str]:
     return {
         "portfolios": portfolio.slug,
         "entities": entity.pk,
+        "franchise-tax": entity.pk,
         "registrations": registration.pk,
         "deadlines": DeadlineFactory(registration=registration).pk,
         "filings": filing_in(portfolio).pk,

@@ -12,6 +12,7 @@ from compliance.models import Event, LedgerEntry
 from filings import services
 from filings.models import Batch, Filing, StatusCheck
 from portals.models import Intent, IntentPayload
+from portals.protocol import MOST_TRIES
 from portals.simulator.running import Running
 from tests.factories import (
     DeadlineFactory,
@@ -286,7 +287,7 @@ def test_two_who_open_at_once_get_the_same_filing(dana: User, omar: User) -> Non
     [
         ("7001", "active", "Good Standing"),
         ("DEL-1", "delinquent", "Delinquent"),
-        ("ODD-1", "pending_review", "Exempt – see remarks"),  # noqa: RUF001 - the registry's dash
+        ("ODD-1", "pending_review", "Exempt – see remarks"),
         ("GONE-1", "not_listed", ""),
     ],
 )
@@ -311,7 +312,7 @@ def test_a_standing_is_read_with_its_evidence(
 def test_a_fault_leaves_the_standing_unknown(simulator: Running, run: Run, dana: User) -> None:
     registration = RegistrationFactory(jurisdiction="US-CA")
     check = services.request_check(registration, by=dana)
-    Intent.objects.update(tries=20)
+    Intent.objects.update(tries=MOST_TRIES)
     simulator.script("us-ca", {"fault": "5xx_before", "route": "status"})
 
     run(10, 5)

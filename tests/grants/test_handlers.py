@@ -13,7 +13,7 @@ from grants.handlers import SUBMISSION_AFTER, GrantSubmit
 from grants.models import GrantSubmission
 from grants.services import MOVES
 from portals import intents
-from portals.fallout import adopt_item, claim_item, withdraw_item
+from portals.fallout import adopt_item, claim_item, request_withdrawal
 from portals.handlers import Moved, handler_of
 from portals.models import Intent
 from portals.protocol import Move
@@ -146,7 +146,7 @@ def test_what_a_person_withdraws_can_be_applied_for_again(pending: GrantSubmissi
     intents.move_by_hand(intent, Move(State.FALLOUT, "changed", "New page."), actor="lanes")
     by = UserFactory()
     claim_item(intent, by=by)
-    withdraw_item(intent, by=by, reason="They take paper only.")
+    request_withdrawal(intent, by=by, reason="They take paper only.")
 
     again = services.open_submission(pending.opportunity, pending.entity, by=by)
 

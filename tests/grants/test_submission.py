@@ -293,3 +293,18 @@ def test_the_command_keeps_to_one_funder() -> None:
 def test_a_name_that_nobody_has_is_refused(option: str) -> None:
     with pytest.raises(CommandError, match="There is no"):
         call_command("submit_grants", option, "nobody")
+
+
+def test_an_upload_that_takes_its_time_is_over_before_the_point_of_no_return(
+    simulator: Running, run: Run, settings: Settings
+) -> None:
+    """The moment to send is short; what comes before it may be slow, and is not armed yet."""
+    settings.SEND_WITHIN_SECONDS = 1.0
+    submission = approved()
+    simulator.script(FUNDER, {"fault": "delay", "route": "attach", "seconds": 2})
+
+    run()
+
+    submission.refresh_from_db()
+    assert submission.status == Status.ACCEPTED
+    assert Attempt.objects.filter(intent=intent_of(submission), purpose="send").count() == 1

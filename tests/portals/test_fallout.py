@@ -92,10 +92,37 @@ def test_adopting_needs_a_number_and_a_reason(
     assert item.state == State.FALLOUT
 
 
-def test_withdrawing_leaves_the_deadline_owed(item: Intent, ruth: User) -> None:
+def test_what_may_have_arrived_is_given_up_only_by_two(
+    item: Intent, ruth: User, omar: User
+) -> None:
+    """One person alone could withdraw it, open it anew, and so file it a second time."""
+    fallout.claim_item(item, by=ruth)
+    asked = fallout.request_withdrawal(item, by=ruth, reason="The registry has no trace of it")
+    item.refresh_from_db()
+    assert item.state == State.FALLOUT
+
+    fallout.approve_resolution(asked, by=omar)
+
+    item.refresh_from_db()
+    assert item.state == State.WITHDRAWN
+
+
+def test_a_replayed_item_still_says_that_it_may_have_arrived(
+    item: Intent, ruth: User, omar: User
+) -> None:
+    fallout.claim_item(item, by=ruth)
+    fallout.approve_resolution(fallout.request_replay(item, by=ruth, reason="Not there"), by=omar)
+
+    filing = Filing.objects.get(pk=item.subject_id)
+    with pytest.raises(NotAllowed, match="the portal may have it"):
+        services.withdraw_filing(filing, by=ruth, reason="Never mind")
+
+
+def test_withdrawing_leaves_the_deadline_owed(ruth: User) -> None:
+    item = fallen("unavailable", sends=0)
     fallout.claim_item(item, by=ruth)
 
-    fallout.withdraw_item(item, by=ruth, reason="The registry has no trace of it")
+    fallout.request_withdrawal(item, by=ruth, reason="They take paper only")
 
     filing = Filing.objects.get(pk=item.subject_id)
     assert filing.status == "withdrawn"
@@ -111,8 +138,8 @@ def test_what_may_have_arrived_is_sent_again_only_by_two(
     assert item.state == State.FALLOUT
 
     with pytest.raises(NotAllowed, match="somebody else must approve"):
-        fallout.approve_replay(asked, by=ruth)
-    fallout.approve_replay(asked, by=omar)
+        fallout.approve_resolution(asked, by=ruth)
+    fallout.approve_resolution(asked, by=omar)
 
     item.refresh_from_db()
     assert item.state == State.READY
@@ -130,10 +157,10 @@ def test_the_database_refuses_a_resend_that_one_person_approved(item: Intent, ru
 def test_a_request_is_approved_once(item: Intent, ruth: User, omar: User) -> None:
     fallout.claim_item(item, by=ruth)
     asked = fallout.request_replay(item, by=ruth, reason="Not there")
-    fallout.approve_replay(asked, by=omar)
+    fallout.approve_resolution(asked, by=omar)
 
     with pytest.raises(NotAllowed, match="closed already"):
-        fallout.approve_replay(asked, by=omar)
+        fallout.approve_resolution(asked, by=omar)
 
 
 def test_a_refused_request_leaves_the_item_in_the_queue(
@@ -142,7 +169,7 @@ def test_a_refused_request_leaves_the_item_in_the_queue(
     fallout.claim_item(item, by=ruth)
     asked = fallout.request_replay(item, by=ruth, reason="Not there")
 
-    fallout.refuse_replay(asked, by=omar, reason="Wait for the fee statement")
+    fallout.refuse_resolution(asked, by=omar, reason="Wait for the fee statement")
 
     item.refresh_from_db()
     assert item.state == State.FALLOUT
@@ -189,7 +216,7 @@ def test_a_replay_looks_first_whether_it_arrived_after_all(
     httpx.post(f"{simulator.base_url}/us-ca/submit", content=payload.body, headers=headers)
     fallout.claim_item(item, by=ruth)
     asked = fallout.request_replay(item, by=ruth, reason="No trace of it")
-    fallout.approve_replay(asked, by=omar)
+    fallout.approve_resolution(asked, by=omar)
 
     run()
 

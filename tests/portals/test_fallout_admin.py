@@ -226,13 +226,15 @@ def test_a_refused_act_says_why_and_keeps_what_was_typed(
 
 
 def test_withdrawing_ends_the_filing_and_leaves_the_deadline_owed(
-    client: Client, olga: User, portfolio: Portfolio
+    client: Client, olga: User, ann: User, portfolio: Portfolio
 ) -> None:
     item = item_in(portfolio)
     claim_item(item, by=olga)
     client.force_login(olga)
 
     client.post(page_of(item), {"verb": "withdraw", "withdraw_reason": "Sold the company."})
+    client.force_login(ann)
+    client.post(page_of(item), {"verb": "approve"})
 
     filing = Filing.objects.get(pk=item.subject_id)
     assert (filing.status, filing.deadline.status) == ("withdrawn", "owed")
@@ -245,15 +247,15 @@ def test_a_resend_takes_a_second_person(
     claim_item(item, by=olga)
     client.force_login(olga)
     client.post(page_of(item), {"verb": "replay", "replay_reason": "They have nothing."})
-    own = client.post(page_of(item), {"verb": "approve_replay"})
+    own = client.post(page_of(item), {"verb": "approve"})
 
     client.force_login(ann)
     shown = client.get(page_of(item)).content.decode()
-    client.post(page_of(item), {"verb": "approve_replay"})
+    client.post(page_of(item), {"verb": "approve"})
 
     item.refresh_from_db()
     assert own.status_code == 403
-    assert "olga asks to send it again" in shown
+    assert "olga asks: send again" in shown
     assert "They have nothing." in shown
     assert item.state == Intent.State.READY
     assert Resolution.objects.get().approved_by == ann
@@ -269,7 +271,7 @@ def test_nobody_approves_their_own_resend_even_with_both_roles(
     client.force_login(both)
 
     page = client.get(page_of(item)).content.decode()
-    client.post(page_of(item), {"verb": "approve_replay"})
+    client.post(page_of(item), {"verb": "approve"})
 
     item.refresh_from_db()
     assert "You asked for it, so somebody else must decide." in page
@@ -284,7 +286,7 @@ def test_a_refused_resend_stays_in_the_queue(
     request_replay(item, by=olga, reason="They have nothing.")
     client.force_login(ann)
 
-    client.post(page_of(item), {"verb": "refuse_replay", "refuse_reason": "Ring them again."})
+    client.post(page_of(item), {"verb": "refuse", "refuse_reason": "Ring them again."})
 
     item.refresh_from_db()
     assert item.state == Intent.State.FALLOUT

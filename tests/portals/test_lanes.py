@@ -4,19 +4,23 @@ import asyncio
 import time
 from datetime import timedelta
 from itertools import pairwise
+from threading import Thread
+from typing import Any
 
 import pytest
+from django.db import OperationalError, connections
 from django.utils import timezone
 from pytest_django import Settings
 
 from compliance import ledger
+from compliance.errors import NotAllowed
 from compliance.models import Deadline, LedgerEntry
 from filings import services
 from filings.models import Filing
 from portals import intents, leases
 from portals.lanes import Runner
-from portals.models import Attempt, Intent, Lane, LimitBlock
-from portals.protocol import Hold
+from portals.models import Attempt, Intent, Lane, LimitBlock, Portal
+from portals.protocol import Hold, Move
 from portals.registry import card_of
 from portals.simulator.running import Running
 from tests.factories import FilingFactory, UserFactory
@@ -180,15 +184,146 @@ def test_a_received_filing_is_asked_about_until_it_is_decided(
 
 
 def test_a_duplicate_answer_is_looked_up_and_not_believed(simulator: Running, run: Run) -> None:
-    """The portal answers 409 though it never saw it: only its look-up counts."""
+    """The portal answers 409 though it never saw it: neither accepted nor sent again."""
     filing = approved("US-CA")
     simulator.script("us-ca", "duplicate")
 
     run(60, 40)
 
     filing.refresh_from_db()
+    assert filing.status == Filing.Status.FALLOUT
+    assert intent_of(filing).cause == "duplicate_not_found"
+    assert accepted(simulator, filing) == []
+
+
+def test_the_kill_switch_stops_a_lane_that_is_at_work(simulator: Running) -> None:
+    for _ in range(20):
+        approved("US-DE")
+
+    async def switch_off_midway() -> None:
+        running = asyncio.create_task(Runner().run(time.monotonic() + 8, patience=5))
+        await asyncio.to_thread(_wait_for_requests, simulator, "us-de", 8)
+        await asyncio.to_thread(_switch_off, "us-de")
+        await running
+
+    asyncio.run(switch_off_midway())
+
+    held = len(simulator.oracle("us-de")["acceptances"])
+    assert 0 < held < 20
+    assert Intent.objects.filter(state="accepted").count() == held
+    assert set(Intent.objects.values_list("state", flat=True)) == {"accepted", "ready"}
+
+
+def test_a_database_that_fails_once_does_not_make_us_forget_an_answer(
+    simulator: Running, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks in the transaction that settles; the same lane settles again."""
+    filing = approved("US-CA")
+    settle, failures = intents.settle, iter([True])
+
+    def failing_once(*args: Any) -> None:
+        if args[1] and args[1][0].outcome == "accepted" and next(failures, False):
+            raise OperationalError("server closed the connection unexpectedly")
+        settle(*args)
+
+    monkeypatch.setattr(intents, "settle", failing_once)
+
+    run()
+
+    filing.refresh_from_db()
     assert filing.status == Filing.Status.ACCEPTED
-    assert len(accepted(simulator, filing)) == 1
+    assert [row.outcome for row in Attempt.objects.filter(purpose="send")] == ["accepted"]
+
+
+def test_leases_that_cannot_be_renewed_once_are_renewed_again(
+    simulator: Running, run: Run, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LANE_LEASE_SECONDS = 24.0  # renewed every six seconds; a request may take ten
+    for _ in range(30):
+        approved("US-DE")
+    renew, calls = leases.renew, []
+
+    def failing_first(lanes: list[Lane]) -> set[int]:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OperationalError("server closed the connection unexpectedly")
+        return renew(lanes)
+
+    monkeypatch.setattr(leases, "renew", failing_first)
+
+    run(60, 30)
+
+    assert len(calls) >= 2
+    assert set(Filing.objects.values_list("status", flat=True)) == {"accepted"}
+
+
+def test_a_hold_counts_although_a_person_moved_the_intent_that_met_it(
+    simulator: Running,
+) -> None:
+    intent = intent_of(approved("US-CA"))
+    lane = _owned(intent)
+    [work] = intents.next_work(intent.portal_id, 1, now=timezone.now())
+    later = timezone.now() + timedelta(hours=1)
+    told_to_wait = Move("ready", hold=Hold(later, "429"))
+    services.withdraw_filing(Filing.objects.get(), by=UserFactory(), reason="Filed on paper")
+
+    intents.settle(lane, [intents.Result(work, told_to_wait, "look_up", "unavailable")])
+
+    lane.refresh_from_db()
+    assert lane.paused_until == later
+
+
+def test_withdrawing_and_arming_at_once_do_not_wait_for_each_other(simulator: Running) -> None:
+    """Both lock the intent first, then the filing; the other order deadlocked on PostgreSQL."""
+    filings = [approved("US-CA") for _ in range(12)]
+    lane = _owned(intent_of(filings[0]))
+    user = UserFactory()
+    failures: list[BaseException] = []
+
+    def withdraw() -> None:
+        for filing in filings:
+            try:
+                services.withdraw_filing(filing, by=user, reason="Filed on paper")
+            except NotAllowed:
+                pass  # the lane was faster
+            except BaseException as error:
+                failures.append(error)
+        connections.close_all()
+
+    def arm() -> None:
+        for _ in filings:
+            works = intents.next_work(lane.portal_id, 3, now=timezone.now())
+            try:
+                intents.arm(lane, works, card_of("us-ca"))
+            except BaseException as error:
+                failures.append(error)
+        connections.close_all()
+
+    threads = [Thread(target=withdraw), Thread(target=arm)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    states = set(Intent.objects.values_list("state", flat=True))
+    assert failures == []
+    assert states <= {"armed", "withdrawn"}
+
+
+def test_a_portal_whose_card_is_gone_does_not_stop_the_others(
+    simulator: Running, run: Run
+) -> None:
+    filing, lost = approved("US-CA"), approved("US-DE")
+    Portal.objects.filter(slug="us-de").update(slug="us-zz")
+
+    run(20, 3)
+
+    filing.refresh_from_db()
+    lost.refresh_from_db()
+    assert (filing.status, lost.status) == ("accepted", "pending")
+    lane = Lane.objects.get(portal__slug="us-zz")
+    assert "There is no portal" in lane.pause_cause
+    assert lane.owner == ""
 
 
 def test_a_lane_told_to_wait_sends_nothing_until_then(simulator: Running, run: Run) -> None:
@@ -397,6 +532,11 @@ def test_a_held_lane_probes_before_it_sends_again(simulator: Running, run: Run) 
 def _wait_for_requests(simulator: Running, slug: str, least: int) -> None:
     while simulator.oracle(slug, brief=True)["requests"] < least:
         time.sleep(0.05)
+
+
+def _switch_off(slug: str) -> None:
+    Portal.objects.filter(slug=slug).update(is_enabled=False)
+    connections.close_all()
 
 
 def _owned(intent: Intent) -> Lane:

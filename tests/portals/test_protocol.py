@@ -16,7 +16,7 @@ from portals.protocol import Known, Move, State, Step
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SENT = Known(
-    state=State.ARMED, is_read=False, is_urgent=False, tries=1, sends=1, absences=0,
+    state=State.ARMED, is_read=False, is_urgent=False, tries=1, sends=1, doubts=0, absences=0,
     payload_sha256="ours", first_sent_at=NOW, last_sent_at=NOW,
 )  # fmt: skip
 DOUBT = replace(SENT, state=State.IN_DOUBT, tries=0)
@@ -27,7 +27,7 @@ def card(doubt_class: str = "C", **values: Any) -> Card:
         slug="zz", title="Zedland", jurisdiction="ZZ", adapter="reference",
         base_url="https://zz.example/api", timezone="UTC", verified_on=date(2026, 1, 1),
         limits=(Limit(requests=1, seconds=1),), doubt_class=doubt_class, timeout_seconds=10,
-        **{"lookup_lag_seconds": 60, **values},
+        **{"lookup_lag_seconds": 60, "processing_seconds": 0, **values},
     )  # fmt: skip
 
 
@@ -88,18 +88,18 @@ def test_a_strange_page_is_looked_at_again_and_then_shown_to_a_person() -> None:
     assert protocol.after_send(Changed("odd"), tired, card(), NOW).to == State.FALLOUT
 
 
-def test_backoff_grows_and_urgent_does_not_wait() -> None:
+def test_backoff_grows_and_urgent_waits_less() -> None:
     waits = [
         protocol.after_send(Unavailable("down"), replace(SENT, tries=n), card(), NOW)
         for n in (1, 3, 5)
     ]
-    urgent = replace(SENT, tries=5, is_urgent=True)
-    now = protocol.after_send(Unavailable("down"), urgent, card(), NOW)
+    urgent = replace(SENT, tries=20, is_urgent=True)
+    soon = protocol.after_send(Unavailable("down"), urgent, card(), NOW)
 
     seconds = [(move.values["not_before"] - NOW).total_seconds() for move in waits]
     assert seconds == sorted(seconds)
     assert seconds[-1] == 32
-    assert now.values["not_before"] == NOW + timedelta(seconds=1)
+    assert soon.values["not_before"] == NOW + timedelta(seconds=30)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,72 @@ def test_a_duplicate_at_a_portal_without_look_up_proves_arrival() -> None:
     move = protocol.after_send(InDoubt("dup", "409 duplicate"), SENT, card("D"), NOW)
 
     assert (move.to, move.cause) == (State.FALLOUT, "arrived_without_number")
+
+
+@pytest.mark.parametrize("doubt_class", ["B", "C", "D"])
+def test_a_refused_repeat_says_nothing_about_the_first(doubt_class: str) -> None:
+    again = replace(SENT, sends=2)
+
+    move = protocol.after_send(Rejected("exists already"), again, card(doubt_class), NOW)
+
+    assert (move.to, move.cause) == (State.FALLOUT, "refused_after_doubt")
+
+
+def test_a_key_that_is_kept_makes_a_refused_repeat_the_answer() -> None:
+    again = replace(SENT, sends=2)
+
+    assert protocol.after_send(Rejected("no"), again, card("A"), NOW).to == State.REJECTED
+
+
+def test_a_portal_that_leaves_us_in_doubt_again_and_again_is_shown_to_a_person() -> None:
+    often = replace(SENT, doubts=protocol.MOST_DOUBTS)
+
+    assert protocol.after_send(InDoubt("500"), SENT, card(), NOW).values["doubts"] == 1
+    assert protocol.after_send(InDoubt("500"), often, card(), NOW).to == State.FALLOUT
+
+
+@pytest.mark.parametrize("doubt_class", ["A", "B", "C"])
+def test_a_duplicate_is_looked_up_and_never_repeated(doubt_class: str) -> None:
+    doubt = protocol.after_send(InDoubt("dup", "409 duplicate"), SENT, card(doubt_class), NOW)
+    known = replace(DOUBT, cause=doubt.cause, resend_by=NOW + timedelta(hours=1))
+
+    assert protocol.way_out(known, card(doubt_class), NOW) == Step.LOOK_UP
+    assert look(None, known, 200, doubt_class).cause == "duplicate_not_found"
+
+
+def test_a_repeat_waits_longer_each_time() -> None:
+    first, third = (
+        protocol.resend(replace(DOUBT, sends=sends), NOW).values["not_before"] for sends in (1, 3)
+    )
+
+    assert NOW < first < third
+
+
+def test_a_receipt_that_nobody_can_ask_about_is_for_a_person() -> None:
+    receipt = Receipt("R-1", final=False, rule="")
+
+    move = protocol.after_send(receipt, SENT, card("E", lookup=False), NOW)
+
+    assert (move.to, move.number) == (State.FALLOUT, "R-1")
+
+
+def test_what_missed_its_moment_is_tried_again_later() -> None:
+    move = protocol.after_send(NotSent("late", "fence"), SENT, card(), NOW)
+
+    assert move.values["tries"] == 1
+    assert move.values["not_before"] > NOW
+
+
+@pytest.mark.parametrize(
+    ("error", "until"),
+    [
+        (Blocked("no", retry_after=3600.0), NOW + timedelta(hours=1)),
+        (Blocked("CAPTCHA", needs_person=True), None),
+        (Unavailable("down"), NOW + timedelta(seconds=protocol.PROBE_AGAIN_SECONDS)),
+    ],
+)
+def test_a_probe_keeps_away_for_as_long_as_it_is_told(error: Any, until: datetime | None) -> None:
+    assert protocol.still_held(error, "blocked", NOW).until == until
 
 
 def look(found: Any, known: Known = DOUBT, seconds: float = 0.0, doubt_class: str = "C") -> Move:
@@ -191,7 +257,7 @@ def test_a_received_one_is_waited_for_much_longer_than_a_doubt() -> None:
 
 
 READ = Known(
-    state=State.ARMED, is_read=True, is_urgent=False, tries=1, sends=0, absences=0,
+    state=State.ARMED, is_read=True, is_urgent=False, tries=1, sends=0, doubts=0, absences=0,
     payload_sha256="",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ import httpx
 
 from portals.base import Attached, Payload, Receipt, Standing
 from portals.cards import Card
-from portals.contract import Answer, Problem, parsed
+from portals.contract import Answer, Problem, Word, is_absence, parsed
 from portals.errors import Blocked, Changed, InDoubt, Rejected
 from portals.http import Wire
 
@@ -23,7 +23,7 @@ CHUNK = 64 * 1024
 class Created(Answer):
     """The funder has a place for our submission."""
 
-    id: str
+    id: Word
     status: Literal["received"]
 
 
@@ -36,9 +36,9 @@ class Refused(Answer):
 class Submission(Answer):
     """What the funder says of a submission."""
 
-    id: str
+    id: Word
     status: Literal["received", "validating", "validated", "rejected", "accepted"]
-    tracking_number: str | None = None
+    tracking_number: Word | None = None
     errors: list[Problem] = []
 
 
@@ -49,14 +49,26 @@ class Adapter:
         self.wire = wire
         self.card = card
         self.secret = secret
+        self.prepared: dict[str, Submission] = {}
+
+    async def prepare(self, payload: Payload) -> None:
+        """Create and attach: it takes its time, and may be repeated with the same key."""
+        made = await self._create(payload)
+        if not _is_finalized(made):
+            for attached in payload.attachments:
+                await self._attach(made.id, attached, payload)
+        self.prepared[payload.key] = made
+
+    def forget_session(self) -> None:
+        """A bearer key needs no session."""
 
     async def submit(self, payload: Payload) -> Receipt:
-        """Create, attach, and finalize once."""
-        made = await self._create(payload)
-        if made.tracking_number:  # finalized before, by an attempt that we have forgotten
+        """Finalize once what was prepared."""
+        if payload.key not in self.prepared:
+            await self.prepare(payload)
+        made = self.prepared.pop(payload.key)
+        if _is_finalized(made):  # by an attempt that we have forgotten
             return _receipt(made)
-        for attached in payload.attachments:
-            await self._attach(made.id, attached, payload)
         response = await self.wire.commit(
             "POST", f"/v2/submissions/{made.id}/finalize", headers=self._headers(payload)
         )
@@ -68,7 +80,7 @@ class Adapter:
     async def find(self, payload: Payload) -> Receipt | None:
         """Look it up by key. One that was created but never finalized counts as not there."""
         found = await self._by_key(payload)
-        if found is None or (found.status == "received" and found.tracking_number is None):
+        if found is None or not _is_finalized(found):
             return None
         if found.status == "rejected":
             raise Rejected("The funder refused it.", "find rejected", _reasons(found.errors))
@@ -118,7 +130,7 @@ class Adapter:
         response = await self._ask(
             "GET", "/v2/submissions", params={"key": payload.key}, headers=self._headers(payload)
         )
-        return None if response.status_code == 404 else parsed(Submission, response, 200)
+        return None if is_absence(response) else parsed(Submission, response, 200)
 
     async def _ask(self, method: str, path: str, **options: object) -> httpx.Response:
         response = await self.wire.ask(method, path, **options)
@@ -143,6 +155,11 @@ async def streamed(path: Path) -> AsyncIterator[bytes]:
     with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk
+
+
+def _is_finalized(made: Submission) -> bool:
+    """Created alone it is only received, and has no number."""
+    return made.status != "received" or made.tracking_number is not None
 
 
 def _receipt(found: Submission) -> Receipt:
