@@ -11,7 +11,13 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -45,6 +51,7 @@ from compliance.models import (
     ShareClass,
 )
 from compliance.services import waive_deadline
+from compliance.worksheets import owes_franchise_tax, shown, worksheet_of
 
 
 def stale_standing() -> Q:
@@ -204,6 +211,7 @@ class EntityAdmin(TrackedAdmin):
     list_select_related = ["portfolio"]
     search_fields = ["name", "external_id", "registrations__file_number"]
     inlines = [RegistrationInline, OfficerInline, AddressInline, ShareClassInline]
+    actions_detail = ["franchise_tax"]
     readonly_fields = ["tax_id_shown"]
     fieldsets = [
         (None, {"fields": ["portfolio", "name", "kind", "home_jurisdiction", "formed_on"]}),
@@ -230,6 +238,30 @@ class EntityAdmin(TrackedAdmin):
             (title, {**options, "fields": [f for f in options["fields"] if f != "new_tax_id"]})
             for title, options in sets
         ]
+
+    def get_actions_detail(self, request: HttpRequest, object_id: int) -> Any:
+        """The worksheet is offered where it says something."""
+        entity = self.get_object(request, str(object_id))
+        offered = entity is not None and owes_franchise_tax(entity)
+        return super().get_actions_detail(request, object_id) if offered else []
+
+    @action(description="Franchise tax", url_path="franchise-tax", permissions=["view"])
+    def franchise_tax(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Both methods of Delaware's franchise tax, step by step; changes nothing."""
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        entity = self.found(request, object_id)
+        url = reverse("admin:compliance_entity_change", args=[entity.pk])
+        with RefusalsTold(request):
+            context = {
+                **self.admin_site.each_context(request),
+                **shown(worksheet_of(entity), year=timezone.localdate().year),
+                "title": f"Franchise tax of {entity}",
+                "entity": entity,
+                "entity_url": url,
+            }
+            return TemplateResponse(request, "admin/compliance/franchise_tax.html", context)
+        return HttpResponseRedirect(url)
 
     @display(description="tax id")
     def tax_id_shown(self, row: Entity) -> str:

@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from compliance import api as compliance
+from compliance import api_franchise_tax as franchise_tax
 from config import health
 from filings import api as filings
 from grants import api as grants
@@ -22,7 +23,8 @@ class Router(SimpleRouter):
 
 router = Router()
 router.register("portfolios", compliance.PortfolioViewSet)
-router.register("entities", compliance.EntityViewSet)
+router.register("entities", franchise_tax.EntityViewSet)
+router.register("franchise-tax", franchise_tax.FranchiseTaxViewSet, basename="franchise-tax")
 router.register("registrations", filings.RegistrationViewSet)
 router.register("deadlines", compliance.DeadlineViewSet)
 router.register("filings", filings.FilingViewSet)

@@ -121,7 +121,7 @@ def test_the_page_shows_both_methods_with_the_law(
     assert "Use the lower: $400 instead of $85,165." in text
     for shown in (
         "999 at $85, for each further 10,000 shares or part", "8 Del. C. § 503(a)(1)",
-        "$0.016667", "8 Del. C. § 503(c)", "To be paid: $450",
+        "$0.016667", "(the stated is $0.0001)", "8 Del. C. § 503(c)", "To be paid: $450",
     ):  # fmt: skip
         assert shown in text
     assert "instalments" not in text

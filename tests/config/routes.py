@@ -17,6 +17,8 @@ PERMISSION_OF = {
     "GET portfolios/<slug>": READ,
     "GET entities": READ,
     "GET entities/<pk>": READ,
+    "GET entities/<pk>/franchise-tax": READ,
+    "POST franchise-tax": READ,  # it computes and keeps nothing
     "GET registrations": READ,
     "GET registrations/<pk>": READ,
     "POST registrations/<pk>/check_standing": CHECK,
