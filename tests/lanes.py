@@ -9,8 +9,9 @@ from pytest_django import Settings
 
 from portals import registry
 from portals.lanes import Report, run_lanes
+from portals.models import Credential, Portal
+from portals.simulator.portal import SECRET as REHEARSAL
 from portals.simulator.running import Running, running
-from tests.factories import CredentialFactory, PortalFactory
 
 Run = Callable[..., Report]
 
@@ -21,11 +22,14 @@ def simulator(settings: Settings, transactional_db: None) -> Iterator[Running]:
     settings.WIRE_SETTLE_SECONDS = 0.2
     with running() as portals:
         settings.PORTALS_BASE_URL = portals.base_url
-        for card in registry.cards().values():
-            portal = PortalFactory(
-                slug=card.slug, title=card.title, jurisdiction=card.jurisdiction
-            )
-            CredentialFactory(portal=portal)
+        rows = [
+            Portal(slug=card.slug, title=card.title, jurisdiction=card.jurisdiction)
+            for card in registry.cards().values()
+        ]
+        Portal.objects.bulk_create(rows)
+        Credential.objects.bulk_create(
+            Credential(portal=row, username=REHEARSAL, secret=REHEARSAL) for row in rows
+        )
         yield portals
 
 
