@@ -30,6 +30,7 @@ from portals.models import Intent, Lane, Resolution
 SPANS = (7, 30, 90)
 SOON = 30
 TROUBLE = (Filing.Status.IN_DOUBT, Filing.Status.FALLOUT, Filing.Status.REJECTED)
+MOST_LANES = 12
 
 
 @dataclass(frozen=True)
@@ -328,15 +329,18 @@ def standings(user: User) -> list[Number]:
 
 
 def lanes(user: User) -> list[Weather]:
-    """Every lane's weather, and how much of the user's own work waits in it."""
+    """The lanes that matter now: stopped ones first, then those where our work waits."""
     if not user.has_perm("portals.view_lane"):
         return []
     queued = Intent.objects.visible_to(user).filter(state=Intent.State.READY).order_by()
     waiting = dict(queued.values_list("portal_id").annotate(Count("id")))
-    return [
-        _weather(lane, waiting.get(lane.portal_id, 0))
-        for lane in Lane.objects.select_related("portal")
-    ]
+    rows = sorted(
+        Lane.objects.select_related("portal"),
+        key=lambda lane: (
+            weather(lane)[0] == "open", -waiting.get(lane.portal_id, 0), lane.portal.title
+        ),
+    )  # fmt: skip
+    return [_weather(lane, waiting.get(lane.portal_id, 0)) for lane in rows[:MOST_LANES]]
 
 
 def _weather(lane: Lane, waiting: int) -> Weather:

@@ -31,7 +31,7 @@ CAUSES = {
 }
 
 # After these nothing of ours can be at the portal, so that one person may decide alone.
-NOTHING_ARRIVED = frozenset({"changed", "unavailable"})
+NOTHING_ARRIVED = frozenset({"changed", "unavailable", "filed_elsewhere"})
 
 
 # After these the portal has it, so that sending it again would file twice.

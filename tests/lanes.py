@@ -20,6 +20,7 @@ Run = Callable[..., Report]
 def simulator(settings: Settings, transactional_db: None) -> Iterator[Running]:
     """Every portal on localhost, calm, with credentials that it takes."""
     settings.WIRE_SETTLE_SECONDS = 0.2
+    settings.SEND_WITHIN_SECONDS = 1.5
     with running() as portals:
         settings.PORTALS_BASE_URL = portals.base_url
         rows = [

@@ -6,8 +6,9 @@ import math
 import signal
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from compliance.errors import DomainError
 from portals.lanes import Report, Runner
 from portals.registry import card_of
 
@@ -24,8 +25,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="End with one line of JSON.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for slug in options["portal"] or []:
-            card_of(slug)
+        try:
+            for slug in options["portal"] or []:
+                card_of(slug)
+        except DomainError as error:
+            raise CommandError(str(error)) from error
         patience = options["patience"] if options["until_idle"] else None
         report = asyncio.run(_run(options["portal"], patience))
         if options["json"]:
