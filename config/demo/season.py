@@ -25,8 +25,8 @@ from portals.models import Intent
 
 # What a season brings, without the CAPTCHA that would stop a lane until a person comes.
 WEATHER = {
-    "drop_before": 0.03, "drop_after": 0.05, "5xx_before": 0.03, "5xx_after": 0.04, "delay": 0.05,
-    "429": 0.02, "truncated": 0.03, "login_page": 0.02, "202_later": 0.05,
+    "drop_before": 0.015, "drop_after": 0.04, "5xx_before": 0.015, "5xx_after": 0.03,
+    "delay": 0.05, "429": 0.02, "truncated": 0.02, "login_page": 0.01, "202_later": 0.05,
 }  # fmt: skip
 OVERDUE = "Beacon House"
 STANDING_OF = {"DEL": "delinquent", "ODD": "pending_review", "GONE": "not_listed"}
