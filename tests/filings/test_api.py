@@ -155,7 +155,7 @@ def test_a_standing_is_asked_for_once(portfolio: Portfolio) -> None:
 
 
 def test_a_jurisdiction_without_a_portal_is_said_to_be_unknown(portfolio: Portfolio) -> None:
-    registration = RegistrationFactory(entity__portfolio=portfolio, jurisdiction="US-WY")
+    registration = RegistrationFactory(entity__portfolio=portfolio, jurisdiction="US-PR")
     client = client_of(member(portfolio, CHECK), CHECK)
 
     answer = post(client, f"registrations/{registration.pk}/check_standing")
