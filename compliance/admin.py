@@ -37,6 +37,8 @@ from compliance.admin_base import (
     go_to,
     person,
 )
+from compliance.errors import DomainError
+from compliance.exposure import cost_per_day
 from compliance.models import (
     Address,
     Deadline,
@@ -319,13 +321,14 @@ class RegistrationAdmin(TrackedAdmin):
         StaleFilter,
         "jurisdiction",
         "is_foreign",
+        "management",
         ("ended_on", admin.EmptyFieldListFilter),
         ("entity__portfolio", ScopedRelatedFilter),
     ]
     list_select_related = ["entity"]
     search_fields = ["entity__name", "name_as_registered", "file_number"]
     autocomplete_fields = ["entity"]
-    readonly_fields = ["standing_shown", "evidence"]
+    readonly_fields = ["management", "standing_shown", "evidence"]
     fieldsets = [
         (
             None,
@@ -337,6 +340,7 @@ class RegistrationAdmin(TrackedAdmin):
                     "name_as_registered",
                     ("registered_on", "ended_on"),
                     "registered_agent",
+                    "management",
                 ]
             },
         ),
@@ -377,7 +381,9 @@ class RegistrationAdmin(TrackedAdmin):
 class DeadlineAdmin(ReadOnly, TrackedAdmin):
     """What is owed, to whom and when. Computed from the law; settled by moves alone."""
 
-    list_display = ["title_shown", "jurisdiction", "due_shown", "fee_shown", "status_shown"]
+    list_display = [
+        "title_shown", "jurisdiction", "due_shown", "fee_shown", "status_shown", "cost_shown",
+    ]  # fmt: skip
     list_display_links = ["title_shown"]
     list_filter = [
         DueFilter,
@@ -391,10 +397,23 @@ class DeadlineAdmin(ReadOnly, TrackedAdmin):
     search_fields = ["title", "period", "registration__entity__name", "registration__file_number"]
     date_hierarchy = "due_on"
     actions_detail = ["waive"]
-    readonly_fields = ["status_shown", "due_shown", "fee_shown"]
+    readonly_fields = ["status_shown", "due_shown", "fee_shown", "cost_shown"]
     fieldsets = [
         (None, {"fields": ["registration", "title", "period", "status_shown", "settled_on"]}),
-        ("When and how much", {"fields": ["due_shown", "opens_on", "fee_shown", "penalty"]}),
+        (
+            "When and how much",
+            {
+                "fields": [
+                    "due_shown",
+                    "target_on",
+                    "opens_on",
+                    "fee_shown",
+                    "penalty",
+                    "cost_shown",
+                ]
+            },
+        ),
+        ("Who", {"fields": ["owner", "backup"]}),
         ("Where", {"fields": ["portal", "form"]}),
         ("By what law", {"fields": ["citation", "confidence", "duty", "pack_sha256"]}),
     ]
@@ -451,12 +470,23 @@ class DeadlineAdmin(ReadOnly, TrackedAdmin):
 
     @display(description="status", ordering="status")
     def status_shown(self, row: Deadline) -> SafeString:
-        """Owed, overdue, met or waived; and whether the law behind it is certain."""
-        overdue = row.status == Deadline.Status.OWED and row.due_on < timezone.localdate()
-        word = "Overdue" if overdue else row.get_status_display()
-        if row.needs_review:
-            word += ", law to be reviewed"
-        return wording.state("overdue" if overdue else row.status, word)
+        """Its stage today, in a word; and whether the law behind it is certain."""
+        stage = row.stage(timezone.localdate())
+        word = f"{stage.label}, law to be reviewed" if row.needs_review else str(stage.label)
+        dated = stage in (Deadline.Stage.DUE_SOON, Deadline.Stage.OVERDUE)
+        return wording.state(stage if dated else row.status, word)
+
+    @display(description="a day late costs", empty_value="nothing")
+    def cost_shown(self, row: Deadline) -> str | None:
+        """What is lost by filing tomorrow, or the day after it is due."""
+        try:
+            cost = cost_per_day(row, max(timezone.localdate(), row.due_on))
+        except DomainError:  # a pack that cannot be read must not take the page with it
+            return "not known"
+        if not cost.at_most:
+            return None
+        amount = wording.money(cost.at_most, row.currency)
+        return f"{amount}, only after a notice" if cost.on_notice else amount
 
 
 @admin.register(LedgerEntry)

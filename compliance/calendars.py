@@ -39,6 +39,14 @@ def next_working_day(day: date, calendar: str) -> date:
     return day
 
 
+def working_days_before(day: date, count: int, calendar: str) -> date:
+    """The day from which so many working days are left before the given one."""
+    while count > 0:
+        day -= timedelta(days=1)
+        count -= is_working_day(day, calendar)
+    return day
+
+
 @lru_cache(maxsize=4096)
 def _public_holidays(calendar: str, year: int) -> frozenset[date]:
     country, _, subdivision = calendar.partition("-")

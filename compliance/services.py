@@ -1,17 +1,19 @@
-"""Changes to deadlines: what comes to be owed, what is met, what is waived."""
+"""Changes to deadlines: what comes to be owed, who sees to it, what is met, waived or paused."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from compliance import ledger, rules
+from compliance.calendars import is_calendar, working_days_before
 from compliance.deadlines import Facts, Owed, deadlines_for
 from compliance.due import add_months
-from compliance.errors import NotAllowed
+from compliance.errors import Malformed, NotAllowed
 from compliance.history import remember, update_tracked
 from compliance.models import Deadline, Registration
 
@@ -19,7 +21,17 @@ CHUNK = 500
 REASON_LENGTH = 100  # of a history row; the ledger keeps the whole reason
 # What a deadline may become from each status. Met and waived are final.
 MOVES: dict[str, tuple[str, ...]] = {
-    Deadline.Status.OWED: (Deadline.Status.MET, Deadline.Status.WAIVED),
+    Deadline.Status.OWED: (
+        Deadline.Status.MET,
+        Deadline.Status.WAIVED,
+        Deadline.Status.NOT_DUE,
+    ),
+    # A filing that was under way may still be accepted.
+    Deadline.Status.NOT_DUE: (
+        Deadline.Status.OWED,
+        Deadline.Status.MET,
+        Deadline.Status.WAIVED,
+    ),
 }
 # What a deadline is given when it is made; its registration, duty and period name it.
 COPIED = (
@@ -33,6 +45,7 @@ class SyncCounts:
     """What a synchronisation saw and did."""
 
     registrations: int = 0
+    not_managed: int = 0
     created: int = 0
     kept: int = 0
     # The law or the facts now say another date than the row; a person decides.
@@ -61,7 +74,7 @@ def sync_deadlines(
     today: date | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> SyncCounts:
-    """Create every deadline that is missing, from a year ago on. Moves none that exists."""
+    """Create every missing deadline of what is managed, from a year ago on. Moves none."""
     chosen = Registration.objects.all() if registrations is None else registrations
     since = add_months(today or timezone.localdate(), -12)
     packs = rules.packs()
@@ -98,6 +111,71 @@ def waive_deadline(deadline: Deadline, *, on: date, by: User, reason: str) -> De
     return moved[0]
 
 
+def assign_deadlines(
+    deadlines: Iterable[Deadline], *, owner: User | None, backup: User | None, by: User
+) -> list[Deadline]:
+    """Name who sees to these that are still owed, and who stands in."""
+    if owner is not None and owner == backup:
+        raise NotAllowed(f"{owner.username} cannot stand in for themselves. Name somebody else.")
+    keys = sorted({deadline.pk for deadline in deadlines})
+    assigned: list[Deadline] = []
+    with ledger.recording(by=by):
+        for start in range(0, len(keys), CHUNK):
+            rows = _locked(keys[start : start + CHUNK], [Deadline.Status.OWED])
+            update_tracked(rows, reason="Assigned", owner=owner, backup=backup)
+            for row in rows:
+                _record(
+                    row, "deadline.assigned", by,
+                    owner=owner.username if owner else None,
+                    backup=backup.username if backup else None,
+                )  # fmt: skip
+            assigned += rows
+    return assigned
+
+
+def set_management(
+    registration: Registration, to: str, *, by: User, reason: str, today: date | None = None
+) -> Registration:
+    """Begin or stop looking after a registration; its deadlines to come go, or come back.
+
+    What is overdue when we stop stays owed. What fell due while we were away comes back overdue:
+    a person settles it.
+    """
+    if to not in Registration.Management.values:
+        known = ", ".join(Registration.Management.values)
+        raise Malformed(f"“{to}” is no way to manage a registration. Write one of {known}.")
+    if not reason.strip():
+        raise NotAllowed("Say in a sentence why this changes; the reason goes on the ledger.")
+    with ledger.recording(by=by):
+        locked = Registration.objects.select_for_update(of=("self",)).select_related("entity")
+        row: Registration = locked.get(pk=registration.pk)
+        if row.management == to:
+            return row
+        came_from = row.management
+        update_tracked([row], reason=reason[:REASON_LENGTH], management=to)
+        ledger.record(
+            type="registration.management",
+            subject=f"registration:{row.pk}",
+            actor=by.username,
+            portfolio_id=row.entity.portfolio_id,
+            came_from=came_from,
+            to=to,
+            reason=reason,
+        )
+        _follow_management(row, by, reason, today or timezone.localdate())
+        return row
+
+
+def _follow_management(registration: Registration, by: User, reason: str, today: date) -> None:
+    found = Deadline.objects.filter(registration=registration)
+    if registration.management == Registration.Management.MANAGED:
+        paused = found.filter(status=Deadline.Status.NOT_DUE)
+        _move_deadlines(paused, Deadline.Status.OWED, on=None, by=by, reason=reason)
+    else:
+        ahead = found.unmet().filter(due_on__gte=today)
+        _move_deadlines(ahead, Deadline.Status.NOT_DUE, on=None, by=by, reason=reason)
+
+
 def _next_chunk(chosen: "QuerySet[Registration]", *, after: int) -> list[Registration]:
     """The next registrations by key, locked, so that two synchronisations cannot meet."""
     rows = chosen.filter(pk__gt=after).order_by("pk").select_related("entity")
@@ -120,6 +198,9 @@ def _sync_chunk(
     missing = []
     for registration in chunk:
         counts.registrations += 1
+        if registration.management != Registration.Management.MANAGED:
+            counts.not_managed += 1
+            continue
         pack = packs.get(registration.jurisdiction)
         if pack is None:
             left_out = counts.without_pack.get(registration.jurisdiction, 0)
@@ -149,23 +230,33 @@ def _row(registration: Registration, owed: Owed, pack: rules.Pack) -> Deadline:
         duty=owed.duty,
         period=owed.period,
         pack_sha256=pack.sha256,
+        target_on=_target_on(owed, pack),
         **{name: values[name] for name in COPIED},
     )
+
+
+def _target_on(owed: Owed, pack: rules.Pack) -> date | None:
+    """Our own target, never before it can be filed; none where we know no working days."""
+    country = pack.jurisdiction[:2]
+    if not is_calendar(country):
+        return None
+    target = working_days_before(owed.due_on, settings.DEADLINE_LEAD_DAYS, country)
+    return max(target, owed.opens_on) if owed.opens_on else target
 
 
 def _create(rows: list[Deadline], by: User) -> None:
     made = Deadline.objects.bulk_create(rows, batch_size=CHUNK)
     remember(made, reason="Owed by law", created=True)
     for row in made:
-        ledger.record(
-            type="deadline.owed",
-            subject=f"deadline:{row.pk}",
-            actor=by.username,
-            portfolio_id=row.registration.entity.portfolio_id,
+        _record(
+            row,
+            "deadline.owed",
+            by,
             registration=row.registration_id,
             duty=row.duty,
             period=row.period,
             due_on=row.due_on.isoformat(),
+            target_on=row.target_on.isoformat() if row.target_on else None,
             fee=None if row.fee is None else str(row.fee),
             currency=row.currency,
             citation=row.citation,
@@ -175,7 +266,7 @@ def _create(rows: list[Deadline], by: User) -> None:
 
 
 def _move_deadlines(
-    deadlines: Iterable[Deadline], to: Deadline.Status, *, on: date, by: User, reason: str
+    deadlines: Iterable[Deadline], to: Deadline.Status, *, on: date | None, by: User, reason: str
 ) -> list[Deadline]:
     """The only writer of a deadline's status: rows, history and ledger in one transaction."""
     movable = [status for status, targets in MOVES.items() if to in targets]
@@ -183,26 +274,37 @@ def _move_deadlines(
     moved: list[Deadline] = []
     with ledger.recording(by=by):
         for start in range(0, len(keys), CHUNK):  # a database takes only so many keys at once
-            rows = list(
-                Deadline.objects.filter(pk__in=keys[start : start + CHUNK], status__in=movable)
-                .select_related("registration__entity")
-                .select_for_update(of=("self",))
-                .order_by("pk")
-            )
+            rows = _locked(keys[start : start + CHUNK], movable)
+            came_from = {row.pk: row.status for row in rows}
             update_tracked(rows, reason=reason[:REASON_LENGTH], status=to, settled_on=on)
-            _record_moves(rows, on, by, reason)
+            for row in rows:
+                _record(
+                    row,
+                    f"deadline.{to}",
+                    by,
+                    came_from=came_from[row.pk],
+                    settled_on=on.isoformat() if on else None,
+                    due_on=row.due_on.isoformat(),
+                    reason=reason,
+                )
             moved += rows
     return moved
 
 
-def _record_moves(rows: Iterable[Deadline], on: date, by: User, reason: str) -> None:
-    for row in rows:
-        ledger.record(
-            type=f"deadline.{row.status}",
-            subject=f"deadline:{row.pk}",
-            actor=by.username,
-            portfolio_id=row.registration.entity.portfolio_id,
-            settled_on=on.isoformat(),
-            due_on=row.due_on.isoformat(),
-            reason=reason,
-        )
+def _locked(keys: Sequence[int], statuses: Sequence[str]) -> list[Deadline]:
+    return list(
+        Deadline.objects.filter(pk__in=keys, status__in=statuses)
+        .select_related("registration__entity")
+        .select_for_update(of=("self",))
+        .order_by("pk")
+    )
+
+
+def _record(row: Deadline, type: str, by: User, **data: object) -> None:
+    ledger.record(
+        type=type,
+        subject=f"deadline:{row.pk}",
+        actor=by.username,
+        portfolio_id=row.registration.entity.portfolio_id,
+        **data,
+    )

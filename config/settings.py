@@ -7,7 +7,7 @@ from typing import Any
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.urls import reverse_lazy
-from environs import Env
+from environs import Env, validate
 
 env = Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -171,6 +171,10 @@ SIMPLE_HISTORY_DATE_INDEX = "Composite"
 # --- Ledger -----------------------------------------------------------------------------------
 # Names this installation in every ledger entry, so that no other's can be passed off as its own.
 LEDGER_ORIGIN = env.str("LEDGER_ORIGIN", "goodstanding")
+
+# --- Deadlines --------------------------------------------------------------------------------
+# Our own target is this many working days before the due date.
+DEADLINE_LEAD_DAYS = env.int("DEADLINE_LEAD_DAYS", 10, validate=validate.Range(min=0, max=250))
 
 # --- Portals and lanes ------------------------------------------------------------------------
 # Where every portal answers in a rehearsal, as {PORTALS_BASE_URL}/{slug}; empty = the real ones.

@@ -12,6 +12,7 @@ from django.utils import timezone
 from compliance import ledger
 from compliance.errors import NotAllowed
 from compliance.events import emit_many
+from compliance.exposure import Law, cents_per_hour
 from compliance.history import remember, update_tracked
 from compliance.models import Deadline, Event, Registration
 from filings.checks_payload import problems_of
@@ -276,7 +277,7 @@ def _refuse_approval(row: Filing, by: User) -> None:
 
 
 def _queue(rows: Sequence[Filing], bodies: dict[int, bytes], by: User) -> dict[int, Intent]:
-    secret = installation_secret()
+    secret, law = installation_secret(), Law()
     groups: dict[str, list[Filing]] = defaultdict(list)
     for row in rows:
         groups[row.portal].append(row)
@@ -284,14 +285,14 @@ def _queue(rows: Sequence[Filing], bodies: dict[int, bytes], by: User) -> dict[i
     for slug, group in groups.items():
         card = card_of(slug)
         portal = _portal(card)
-        specs = [_spec(row, bodies[row.pk], card, secret) for row in group]
+        specs = [_spec(row, bodies[row.pk], card, secret, law) for row in group]
         for intent in intents.open_intents(specs, portal=portal, actor=by.username):
             opened[intent.subject_id] = intent
         wake(portal.pk)
     return opened
 
 
-def _spec(row: Filing, body: bytes, card: Card, secret: bytes) -> intents.Spec:
+def _spec(row: Filing, body: bytes, card: Card, secret: bytes, law: Law) -> intents.Spec:
     deadline = row.deadline
     key = derive_key(
         secret, SUBMIT, row.portfolio_id, row.portal, deadline.duty, deadline.registration_id,
@@ -308,6 +309,7 @@ def _spec(row: Filing, body: bytes, card: Card, secret: bytes) -> intents.Spec:
         form=row.form,
         period=deadline.period,
         deadline_at=end_of_day(row, card),
+        cost=cents_per_hour(deadline, law),
     )
 
 

@@ -9,8 +9,11 @@ from compliance.models.access import (
     ScopedQuerySet,
 )
 from compliance.models.deadlines import (
+    DUE_SOON_DAYS,
+    ESCALATION,
     Deadline,
     DeadlineQuerySet,
+    escalation_level,
 )
 from compliance.models.entities import (
     JURISDICTION,
@@ -27,6 +30,8 @@ from compliance.models.record import (
 )
 
 __all__ = [
+    "DUE_SOON_DAYS",
+    "ESCALATION",
     "JURISDICTION",
     "Address",
     "ApiToken",
@@ -44,4 +49,5 @@ __all__ = [
     "Registration",
     "ScopedQuerySet",
     "ShareClass",
+    "escalation_level",
 ]

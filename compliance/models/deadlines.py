@@ -2,12 +2,17 @@
 
 from datetime import date, timedelta
 
+from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import F, Q
 
 from compliance.history import tracked
 from compliance.models.access import OwnedByRegistration
 from compliance.models.entities import Registration
+
+DUE_SOON_DAYS = 30
+# Who is told once so many days or fewer are left; whoever was told before is told again.
+ESCALATION = [(30, "owner"), (14, "backup"), (7, "officer"), (0, "everyone")]
 
 
 class DeadlineQuerySet(OwnedByRegistration):
@@ -31,6 +36,18 @@ class Deadline(models.Model):
         OWED = "owed", "Owed"
         MET = "met", "Met"
         WAIVED = "waived", "Waived"
+        NOT_DUE = "not_due", "Not due"  # its registration is not managed for now
+
+    class Stage(models.TextChoices):
+        """Where it stands on a day; follows from the status and the dates, and is never stored."""
+
+        UPCOMING = "upcoming", "Upcoming"
+        OPEN = "open", "Open"
+        DUE_SOON = "due_soon", "Due soon"
+        OVERDUE = "overdue", "Overdue"
+        MET = "met", "Met"
+        WAIVED = "waived", "Waived"
+        NOT_DUE = "not_due", "Not due"
 
     registration = models.ForeignKey(
         Registration, on_delete=models.PROTECT, related_name="deadlines"
@@ -40,6 +57,15 @@ class Deadline(models.Model):
     period = models.CharField(max_length=20, help_text="For example 2026, or 2026-06-01.")
     opens_on = models.DateField(null=True, blank=True)
     due_on = models.DateField()
+    target_on = models.DateField(
+        null=True, blank=True, help_text="By when we mean to have filed; the law does not ask it."
+    )
+    owner = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, blank=True, related_name="deadlines_owned"
+    )
+    backup = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, blank=True, related_name="deadlines_backed_up"
+    )
     fee = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
     currency = models.CharField(max_length=3, default="USD")
     penalty = models.CharField(max_length=300, blank=True, help_text="What lateness costs.")
@@ -70,8 +96,16 @@ class Deadline(models.Model):
                 name="a_deadline_opens_before_it_is_due",
             ),
             models.CheckConstraint(
-                condition=Q(status="owed", settled_on__isnull=True)
-                | (~Q(status="owed") & Q(settled_on__isnull=False)),
+                condition=Q(target_on__isnull=True) | Q(target_on__lte=F("due_on")),
+                name="a_target_is_not_after_the_due_date",
+            ),
+            models.CheckConstraint(
+                condition=Q(owner__isnull=True) | Q(backup__isnull=True) | ~Q(owner=F("backup")),
+                name="nobody_backs_up_themselves",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=["owed", "not_due"], settled_on__isnull=True)
+                | Q(status__in=["met", "waived"], settled_on__isnull=False),
                 name="a_settled_deadline_says_when",
             ),
             models.CheckConstraint(
@@ -86,3 +120,24 @@ class Deadline(models.Model):
     def needs_review(self) -> bool:
         """The law behind it is not certain; shown as such wherever it is shown."""
         return self.confidence != "high"
+
+    def stage(self, today: date) -> Stage:
+        """Where it stands on that day. Overdue stays overdue: the date never rolls."""
+        if self.status != self.Status.OWED:
+            return self.Stage(self.status)
+        if self.due_on < today:
+            return self.Stage.OVERDUE
+        if self.due_on - today <= timedelta(days=DUE_SOON_DAYS):
+            return self.Stage.DUE_SOON
+        if self.opens_on and today < self.opens_on:
+            return self.Stage.UPCOMING
+        return self.Stage.OPEN
+
+
+def escalation_level(deadline: Deadline, today: date) -> str:
+    """Who must know of it by now, as far up as the ladder goes; empty for nobody yet."""
+    if deadline.status != Deadline.Status.OWED:
+        return ""
+    left = (deadline.due_on - today).days
+    reached = [level for days, level in ESCALATION if left <= days]
+    return reached[-1] if reached else ""

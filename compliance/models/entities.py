@@ -176,6 +176,15 @@ class Registration(models.Model):
         PENDING_REVIEW = "pending_review", "Pending review"
         UNKNOWN = "unknown", "Unknown"
 
+    class Management(models.TextChoices):
+        """Whether we look after it; only what is managed gets deadlines."""
+
+        MANAGED = "managed", "Managed"
+        DORMANT = "dormant", "Dormant"
+        EXEMPT = "exempt", "Exempt"
+        LET_LAPSE = "let_lapse", "Left to lapse"
+        NOT_MANAGED = "not_managed", "Not managed by us"
+
     entity = models.ForeignKey(Entity, on_delete=models.PROTECT, related_name="registrations")
     jurisdiction = models.CharField(max_length=6, validators=[JURISDICTION])
     is_foreign = models.BooleanField(
@@ -188,6 +197,9 @@ class Registration(models.Model):
     registered_on = models.DateField()
     ended_on = models.DateField(null=True, blank=True, help_text="Withdrawn or dissolved by us.")
     registered_agent = models.CharField(max_length=300, blank=True)
+    management = models.CharField(
+        max_length=20, choices=Management.choices, default=Management.MANAGED, editable=False
+    )
     standing = models.CharField(
         max_length=20, choices=Standing.choices, default=Standing.UNKNOWN, editable=False
     )
@@ -213,6 +225,12 @@ class Registration(models.Model):
             models.CheckConstraint(
                 condition=Q(standing="unknown") | Q(standing_read_at__isnull=False),
                 name="a_known_standing_says_when_it_was_read",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    management__in=["managed", "dormant", "exempt", "let_lapse", "not_managed"]
+                ),
+                name="a_registration_is_managed_in_a_known_way",
             ),
         ]
 

@@ -24,6 +24,7 @@ PERMISSION_OF = {
     "POST registrations/<pk>/check_standing": CHECK,
     "GET deadlines": READ,
     "GET deadlines/<pk>": READ,
+    "POST preview-deadlines": READ,  # it computes and keeps nothing
     "GET filings": READ,
     "POST filings": PREPARE,
     "GET filings/<pk>": READ,

@@ -161,4 +161,4 @@ def test_a_jurisdiction_without_a_portal_is_said_to_be_unknown(portfolio: Portfo
     answer = post(client, f"registrations/{registration.pk}/check_standing")
 
     assert answer.status_code == 404
-    assert "US-WY" in answer.json()["detail"]
+    assert "US-PR" in answer.json()["detail"]

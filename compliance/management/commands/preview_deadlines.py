@@ -8,12 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from compliance.calendars import parse_day
-from compliance.deadlines import Facts, Owed, deadlines_for
-from compliance.due import RuleError, parse_month_day
-from compliance.errors import DomainError, Malformed
-from compliance.rules import KINDS, pack_of
-
-SHOWN = ("duty", "period", "opens_on", "due_on", "fee", "citation", "confidence")
+from compliance.errors import DomainError
+from compliance.preview import SHOWN, Question, preview_deadlines, shown
+from compliance.rules import KINDS
 
 
 class Command(BaseCommand):
@@ -33,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = preview(options)
+            found = preview_deadlines(question(options), mark="--")
         except DomainError as error:
             raise CommandError(str(error)) from error
         if options["json"]:
@@ -45,33 +42,17 @@ class Command(BaseCommand):
         Console(file=cast(IO[str], self.stdout)).print(table)
 
 
-def preview(options: dict[str, Any]) -> list[Owed]:
-    """The deadlines that the options ask for."""
-    since, through = parse_day(options["since"]), parse_day(options["through"])
-    if through < since:
-        raise Malformed(f"--through {through} is before --from {since}. Exchange them.")
-    if options["foreign"] and not options["registered"]:
-        raise Malformed("A foreign entity's dates count from its registration. Add --registered.")
-    registered = parse_day(options["registered"]) if options["registered"] else None
-    facts = Facts(
+def question(options: dict[str, Any]) -> Question:
+    """What the options ask."""
+    registered = options["registered"]
+    return Question(
+        jurisdiction=options["jurisdiction"],
         kind=options["entity_type"],
         formed_on=parse_day(options["formed"]),
         is_foreign=options["foreign"],
-        registered_on=registered,
-        fiscal_year_end=_year_end(options["fiscal_year_end"]),
+        registered_on=parse_day(registered) if registered else None,
+        fiscal_year_end=options["fiscal_year_end"],
         traits=frozenset(options["trait"]),
+        since=parse_day(options["since"]),
+        through=parse_day(options["through"]),
     )
-    return deadlines_for(pack_of(options["jurisdiction"].upper()), facts, through, since)
-
-
-def shown(owed: Owed) -> dict[str, str | None]:
-    """A deadline as the answer shows it: text, or nothing."""
-    values = {name: getattr(owed, name) for name in SHOWN}
-    return {name: None if value is None else str(value) for name, value in values.items()}
-
-
-def _year_end(text: str) -> tuple[int, int]:
-    try:
-        return parse_month_day(text)
-    except RuleError as error:
-        raise Malformed(f"--fiscal-year-end: {error}.") from error
