@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from compliance.due import FIRST_YEAR, LAST_YEAR
 from compliance.errors import Malformed
+from compliance.penalties import months_begun
 
 LATE_PENALTY = Decimal(200)
 MONTHLY_INTEREST = Decimal("0.015")
@@ -71,12 +72,6 @@ def due_date(tax_year: int) -> date:
     if not FIRST_YEAR <= tax_year < LAST_YEAR:
         raise Malformed(f"{tax_year} is no tax year. Write one with four digits, such as 2026.")
     return date(tax_year + 1, 3, 1)
-
-
-def months_begun(due_on: date, paid_on: date) -> int:
-    """How many months or portions of one have passed since the due date."""
-    whole = 12 * (paid_on.year - due_on.year) + paid_on.month - due_on.month
-    return max(0, whole + (paid_on.day > due_on.day))
 
 
 def owes_instalments(estimate: Decimal) -> bool:

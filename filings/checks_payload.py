@@ -40,7 +40,8 @@ def problems_of(filing: Filing, *, today: date) -> list[str]:
 def _of_the_deadline(filing: Filing, card: Card, today: date) -> Iterator[str]:
     deadline = filing.deadline
     if deadline.status != Deadline.Status.OWED:
-        yield f"The deadline is already {deadline.status}. Withdraw this filing."
+        status = deadline.get_status_display().lower()
+        yield f"The deadline is {status}, not owed. Withdraw this filing."
     if deadline.opens_on and today < deadline.opens_on:
         yield f"{card.title} takes it from {deadline.opens_on:%d %b %Y} on. Approve it then."
     if card.automation != "allowed":

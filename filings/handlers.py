@@ -1,8 +1,7 @@
 """What the lanes' outcomes do to filings and to the standing of registrations."""
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from django.urls import reverse
 from django.utils import timezone
@@ -13,26 +12,13 @@ from compliance.history import find_user, remember, service_user
 from compliance.models import Event, Registration
 from compliance.services import meet_deadlines
 from filings.models import Filing, StatusCheck
-from filings.services import settle_filings
+from filings.services import ROAD
 from portals.handlers import Moved, Shown
 from portals.intents import LANES
 from portals.models import Intent
-from portals.protocol import Move
 from portals.registry import card_of
 
-Status = Filing.Status
 State = Intent.State
-
-FILING_AFTER: dict[str, str] = {
-    State.READY: Status.PENDING,
-    State.ARMED: Status.SENDING,
-    State.RECEIPTED: Status.SUBMITTED,
-    State.ACCEPTED: Status.ACCEPTED,
-    State.REJECTED: Status.REJECTED,
-    State.IN_DOUBT: Status.IN_DOUBT,
-    State.FALLOUT: Status.FALLOUT,
-    State.WITHDRAWN: Status.WITHDRAWN,
-}
 
 
 class FilingSubmit:
@@ -42,18 +28,8 @@ class FilingSubmit:
 
     def moved(self, moves: Sequence[Moved]) -> None:
         """Move the filings as their intents moved."""
-        ids = [moved.subject_id for moved in moves]
-        rows = Filing.objects.select_for_update().in_bulk(ids)
-        groups: dict[tuple[str, str, str], list[Moved]] = defaultdict(list)
-        for moved in moves:
-            move = moved.move
-            groups[move.to, moved.actor, move.cause].append(moved)
-        for (to, actor, cause), group in groups.items():
-            filings = [rows[moved.subject_id] for moved in group]
-            values = {moved.subject_id: _learnt(moved.move) for moved in group}
-            settle_filings(filings, FILING_AFTER[to], actor, cause or to, values)
-            if to == State.ACCEPTED:
-                self._meet(filings, actor)
+        for actor, filings in ROAD.follow(moves).items():
+            self._meet(filings, actor)
 
     def shown(self, subject_ids: Collection[int]) -> dict[int, Shown]:
         """Titles and links for the review queue."""
@@ -138,16 +114,3 @@ class StandingCheck:
         data = {"came_from": before, "standing": check.standing, "words": check.words}
         emit_many([Event(type="registration.standing", portfolio_id=portfolio_id,
                          subject=subject, data=data)])  # fmt: skip
-
-
-def _learnt(move: Move) -> dict[str, Any]:
-    """What a move tells the filing beside its status."""
-    match move.to:
-        case State.ACCEPTED:
-            return {"confirmation_number": move.number, "cause": ""}
-        case State.REJECTED:
-            return {"reasons": list(move.reasons) or [move.detail]}
-        case State.FALLOUT:
-            return {"cause": move.detail[:300]}
-        case _:
-            return {}

@@ -13,6 +13,7 @@ from compliance.models import (
     Registration,
     ScopedQuerySet,
 )
+from portals.road import Status
 
 
 class Batch(models.Model):
@@ -45,19 +46,7 @@ class Batch(models.Model):
 class Filing(models.Model):
     """Our record of meeting a deadline, from draft to accepted."""
 
-    class Status(models.TextChoices):
-        """Where it stands; final are accepted, rejected and withdrawn."""
-
-        DRAFT = "draft", "Draft"
-        PENDING = "pending", "Pending"
-        SENDING = "sending", "Sending"
-        SUBMITTED = "submitted", "Submitted"
-        ACCEPTED = "accepted", "Accepted"
-        REJECTED = "rejected", "Rejected"
-        IN_DOUBT = "in_doubt", "In doubt"
-        FALLOUT = "fallout", "Fallout"
-        WITHDRAWN = "withdrawn", "Withdrawn"
-
+    Status = Status
     LIVE = ("draft", "pending", "sending", "submitted", "in_doubt", "fallout", "accepted")
 
     portfolio = models.ForeignKey(Portfolio, on_delete=models.PROTECT)

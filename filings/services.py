@@ -1,4 +1,4 @@
-"""All the moves of filings and standing checks. Only `_move` writes a filing's status."""
+"""All the moves of filings and standing checks. Only the road writes a filing's status."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,9 @@ from django.utils import timezone
 
 from compliance import ledger
 from compliance.errors import NotAllowed
-from compliance.events import emit_many
 from compliance.exposure import Law, cents_per_hour
 from compliance.history import remember, update_tracked
-from compliance.models import Deadline, Event, Registration
+from compliance.models import Deadline, Registration
 from filings.checks_payload import problems_of
 from filings.models import Batch, Filing, StatusCheck
 from filings.payloads import end_of_day, freeze, prefill
@@ -25,27 +24,15 @@ from portals.keys import derive_key, installation_secret
 from portals.models import Intent, Portal
 from portals.protocol import Move
 from portals.registry import card_of, form_of, registry_of
+from portals.road import Road
 from portals.waking import wake
 
 Status = Filing.Status
 SUBMIT, CHECK = "filing.submit", "standing.check"
 
-MOVES: dict[str, frozenset[str]] = {
-    Status.DRAFT: frozenset({Status.PENDING, Status.WITHDRAWN}),
-    Status.PENDING: frozenset(
-        {Status.SENDING, Status.WITHDRAWN, Status.FALLOUT, Status.ACCEPTED, Status.REJECTED,
-         Status.SUBMITTED}
-    ),
-    Status.SENDING: frozenset(
-        {Status.PENDING, Status.SUBMITTED, Status.ACCEPTED, Status.REJECTED, Status.IN_DOUBT,
-         Status.FALLOUT}
-    ),
-    Status.SUBMITTED: frozenset({Status.ACCEPTED, Status.REJECTED, Status.FALLOUT}),
-    Status.IN_DOUBT: frozenset(
-        {Status.PENDING, Status.SUBMITTED, Status.ACCEPTED, Status.REJECTED, Status.FALLOUT}
-    ),
-    Status.FALLOUT: frozenset({Status.PENDING, Status.ACCEPTED, Status.WITHDRAWN}),
-}  # fmt: skip
+ROAD = Road(
+    Filing, "filing", "confirmation_number", told=lambda row: {"deadline": row.deadline_id}
+)
 
 
 def open_filing(deadline: Deadline, *, by: User) -> Filing:
@@ -63,7 +50,7 @@ def edit_filing(filing: Filing, *, answers: dict[str, Any], by: User) -> Filing:
         if row.status != Status.DRAFT:
             raise NotAllowed("Only a draft can be edited. Withdraw it and open a new one.")
         update_tracked([row], answers=answers, prepared_by=by, reason="edited")
-        _record(row, "filing.edited", by.username)
+        ROAD.record(row, "edited", by.username)
         return row
 
 
@@ -90,7 +77,7 @@ def approve_filings(filings: Iterable[Filing], *, by: User) -> list[Filing]:
         for row in rows:
             row.approved_by, row.approved_at = by, now
             row.payload_sha256 = opened[row.pk].payload_sha256
-        _move(rows, Status.PENDING, by.username, "approved")
+        ROAD.move(rows, Status.PENDING, by.username, "approved")
     crash_point("approved")
     return rows
 
@@ -105,7 +92,7 @@ def withdraw_filing(filing: Filing, *, by: User, reason: str) -> Filing:
         intent = found.live().first()
         row = _locked(filing)
         if row.status == Status.DRAFT:
-            _move([row], Status.WITHDRAWN, by.username, reason)
+            ROAD.move([row], Status.WITHDRAWN, by.username, reason)
             return row
         if row.status != Status.PENDING or intent is None or intent.sends:
             raise NotAllowed(
@@ -182,53 +169,6 @@ def request_checks(registrations: Sequence[Registration], *, by: User) -> list[S
         return [live[registration.pk] for registration in registrations]
 
 
-def settle_filings(
-    rows: Sequence[Filing], to: str, actor: str, reason: str, values: dict[int, dict[str, Any]]
-) -> None:
-    """What the lanes and the review queue do to filings."""
-    for row in rows:
-        for name, value in values.get(row.pk, {}).items():
-            setattr(row, name, value)
-    _move(rows, to, actor, reason)
-
-
-def _move(rows: Sequence[Filing], to: str, actor: str, reason: str) -> None:
-    """The one place where a filing's status is written: row, history, ledger and event."""
-    now = timezone.now()
-    came_from = {row.pk: row.status for row in rows}
-    for row in rows:
-        if to not in MOVES.get(row.status, frozenset()):
-            raise NotAllowed(f"A filing cannot go from {row.status} to {to}: {row}.")
-        row.status = to
-        if to in (Status.ACCEPTED, Status.REJECTED, Status.WITHDRAWN):
-            row.settled_at = now
-    fields = ["status", "settled_at", "approved_by", "approved_at", "payload_sha256",
-              "confirmation_number", "reasons", "cause"]  # fmt: skip
-    Filing.objects.bulk_update(rows, fields, batch_size=200)
-    remember(rows, reason=reason[:100])
-    for row in rows:
-        _record(row, f"filing.{to}", actor, came_from=came_from[row.pk], reason=reason)
-    emit_many([_event(row, to) for row in rows])
-
-
-def _record(row: Filing, type: str, actor: str, **data: Any) -> None:
-    kept = {"payload_sha256": row.payload_sha256, "number": row.confirmation_number, **data}
-    ledger.record(
-        type=type,
-        subject=f"filing:{row.pk}",
-        actor=actor,
-        portfolio_id=row.portfolio_id,
-        **{name: value for name, value in kept.items() if value},
-    )
-
-
-def _event(row: Filing, to: str) -> Event:
-    data = {"deadline": row.deadline_id, "number": row.confirmation_number}
-    return Event(
-        type=f"filing.{to}", portfolio_id=row.portfolio_id, subject=f"filing:{row.pk}", data=data
-    )
-
-
 def _live(deadline: Deadline) -> Filing | None:
     ended = [Status.REJECTED, Status.WITHDRAWN]
     return Filing.objects.filter(deadline=deadline).exclude(status__in=ended).first()
@@ -257,7 +197,7 @@ def _open(deadlines: Sequence[Deadline], *, by: User) -> list[Filing]:
     Filing.objects.bulk_create(rows)
     remember(rows, created=True, reason="opened")
     for row in rows:
-        _record(row, "filing.draft", by.username)
+        ROAD.record(row, "draft", by.username)
     return rows
 
 

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from compliance.history import tracked
 from compliance.models import Entity, Portfolio, ScopedQuerySet
+from portals.road import Status
 
 
 class Funder(models.Model):
@@ -50,18 +51,7 @@ class Opportunity(models.Model):
 class GrantSubmission(models.Model):
     """Our application to an opportunity, from draft to accepted."""
 
-    class Status(models.TextChoices):
-        """The same road as a filing."""
-
-        DRAFT = "draft", "Draft"
-        PENDING = "pending", "Pending"
-        SENDING = "sending", "Sending"
-        SUBMITTED = "submitted", "Submitted"
-        ACCEPTED = "accepted", "Accepted"
-        REJECTED = "rejected", "Rejected"
-        IN_DOUBT = "in_doubt", "In doubt"
-        FALLOUT = "fallout", "Fallout"
-        WITHDRAWN = "withdrawn", "Withdrawn"
+    Status = Status
 
     portfolio = models.ForeignKey(Portfolio, on_delete=models.PROTECT)
     opportunity = models.ForeignKey(

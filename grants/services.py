@@ -1,8 +1,8 @@
-"""All the moves of grant submissions. Only `_move` writes a submission's status."""
+"""All the moves of grant submissions. Only the road writes a submission's status."""
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -12,9 +12,8 @@ from django.utils import timezone
 
 from compliance import ledger
 from compliance.errors import DomainError, NotAllowed
-from compliance.events import emit_many
 from compliance.history import remember, update_tracked
-from compliance.models import Entity, Event
+from compliance.models import Entity
 from grants import attachments
 from grants.checks_payload import Problem, critical, problems_of
 from grants.models import Attachment, GrantSubmission, Opportunity
@@ -27,6 +26,7 @@ from portals.keys import derive_key, installation_secret
 from portals.models import Intent
 from portals.protocol import Move
 from portals.registry import card_of
+from portals.road import Road
 from portals.waking import wake
 
 Status = GrantSubmission.Status
@@ -34,22 +34,12 @@ SUBMIT = "grant.submit"
 # A name becomes a part of the funder's address, so it has nothing that an address is made of.
 FILE_NAME = re.compile(r"\w[\w .()-]{0,149}")
 
-MOVES: dict[str, frozenset[str]] = {
-    Status.DRAFT: frozenset({Status.PENDING, Status.WITHDRAWN}),
-    Status.PENDING: frozenset(
-        {Status.SENDING, Status.WITHDRAWN, Status.FALLOUT, Status.ACCEPTED, Status.REJECTED,
-         Status.SUBMITTED}
-    ),
-    Status.SENDING: frozenset(
-        {Status.PENDING, Status.SUBMITTED, Status.ACCEPTED, Status.REJECTED, Status.IN_DOUBT,
-         Status.FALLOUT}
-    ),
-    Status.SUBMITTED: frozenset({Status.ACCEPTED, Status.REJECTED, Status.FALLOUT}),
-    Status.IN_DOUBT: frozenset(
-        {Status.PENDING, Status.SUBMITTED, Status.ACCEPTED, Status.REJECTED, Status.FALLOUT}
-    ),
-    Status.FALLOUT: frozenset({Status.PENDING, Status.ACCEPTED, Status.WITHDRAWN}),
-}  # fmt: skip
+ROAD = Road(
+    GrantSubmission,
+    "grant",
+    "tracking_number",
+    told=lambda row: {"opportunity": row.opportunity_id},
+)
 
 
 def open_submission(opportunity: Opportunity, entity: Entity, *, by: User) -> GrantSubmission:
@@ -75,7 +65,7 @@ def open_submission(opportunity: Opportunity, entity: Entity, *, by: User) -> Gr
         )
         GrantSubmission.objects.bulk_create([row])
         remember([row], created=True, reason="opened")
-        _record(row, "grant.draft", by.username)
+        ROAD.record(row, "draft", by.username)
         return row
 
 
@@ -86,7 +76,7 @@ def edit_submission(
     with ledger.recording(by=by):
         row = _draft(submission)
         update_tracked([row], answers=_as_typed(answers), prepared_by=by, reason="edited")
-        _record(row, "grant.edited", by.username)
+        ROAD.record(row, "edited", by.username)
         return row
 
 
@@ -124,7 +114,7 @@ def detach_file(submission: GrantSubmission, *, name: str, by: User) -> GrantSub
         there.delete()
         _discard_after_commit(there)
         update_tracked([row], prepared_by=by, reason=f"detached {name}"[:100])
-        _record(row, "grant.detached", by.username, name=name, sha256=there.sha256)
+        ROAD.record(row, "detached", by.username, name=name, sha256=there.sha256)
         return row
 
 
@@ -142,7 +132,7 @@ def approve_submission(submission: GrantSubmission, *, by: User) -> GrantSubmiss
         intent = _queue(row, freeze(row, attached), attached, by)
         row.approved_by, row.approved_at = by, timezone.now()
         row.payload_sha256 = intent.payload_sha256
-        _move([row], Status.PENDING, by.username, "approved")
+        ROAD.move([row], Status.PENDING, by.username, "approved")
     crash_point("approved")
     return row
 
@@ -157,7 +147,7 @@ def withdraw_submission(submission: GrantSubmission, *, by: User, reason: str) -
         intent = found.live().first()
         row = _locked(submission)
         if row.status == Status.DRAFT:
-            _move([row], Status.WITHDRAWN, by.username, reason)
+            ROAD.move([row], Status.WITHDRAWN, by.username, reason)
             return row
         if row.status != Status.PENDING or intent is None or intent.sends:
             raise NotAllowed(
@@ -195,57 +185,6 @@ def submit_drafts(drafts: Iterable[GrantSubmission], *, approved_by: User | None
     return done
 
 
-def settle_submissions(
-    rows: Sequence[GrantSubmission],
-    to: str,
-    actor: str,
-    reason: str,
-    values: dict[int, dict[str, Any]],
-) -> None:
-    """What the lanes and the review queue do to submissions."""
-    for row in rows:
-        for name, value in values.get(row.pk, {}).items():
-            setattr(row, name, value)
-    _move(rows, to, actor, reason)
-
-
-def _move(rows: Sequence[GrantSubmission], to: str, actor: str, reason: str) -> None:
-    """The one place where a submission's status is written: row, history, ledger and event."""
-    now = timezone.now()
-    came_from = {row.pk: row.status for row in rows}
-    for row in rows:
-        if to not in MOVES.get(row.status, frozenset()):
-            raise NotAllowed(f"A grant submission cannot go from {row.status} to {to}: {row}.")
-        row.status = to
-        if to in (Status.ACCEPTED, Status.REJECTED, Status.WITHDRAWN):
-            row.settled_at = now
-    fields = ["status", "settled_at", "approved_by", "approved_at", "payload_sha256",
-              "tracking_number", "reasons", "cause"]  # fmt: skip
-    GrantSubmission.objects.bulk_update(rows, fields, batch_size=200)
-    remember(rows, reason=reason[:100])
-    for row in rows:
-        _record(row, f"grant.{to}", actor, came_from=came_from[row.pk], reason=reason)
-    emit_many([_event(row, to) for row in rows])
-
-
-def _record(row: GrantSubmission, type: str, actor: str, **data: Any) -> None:
-    kept = {"payload_sha256": row.payload_sha256, "number": row.tracking_number, **data}
-    ledger.record(
-        type=type,
-        subject=f"grant:{row.pk}",
-        actor=actor,
-        portfolio_id=row.portfolio_id,
-        **{name: value for name, value in kept.items() if value},
-    )
-
-
-def _event(row: GrantSubmission, to: str) -> Event:
-    data = {"opportunity": row.opportunity_id, "number": row.tracking_number}
-    return Event(
-        type=f"grant.{to}", portfolio_id=row.portfolio_id, subject=f"grant:{row.pk}", data=data
-    )
-
-
 def _attach(
     row: GrantSubmission,
     name: str,
@@ -264,8 +203,8 @@ def _attach(
         update_tracked([kept], reason="replaced", **values)
     # Who attaches a file prepares the submission, so that nobody approves what they attached.
     update_tracked([row], prepared_by=by, reason=f"attached {name}"[:100])
-    _record(
-        row, "grant.attached", by.username, name=name, sha256=measured.sha256, size=measured.size
+    ROAD.record(
+        row, "attached", by.username, name=name, sha256=measured.sha256, size=measured.size
     )
     return kept
 

@@ -147,8 +147,8 @@ def due_in_words(intent: Intent) -> str:
 
 
 def per_day(intent: Intent) -> str:
-    """What a day of delay costs, where that is known."""
-    return wording.money(Decimal(intent.cost * 24) / 100) if intent.cost else ""
+    """What a day of delay costs, to the dollar: lanes keep it in whole cents an hour."""
+    return wording.money(Decimal(round(intent.cost * 24 / 100))) if intent.cost else ""
 
 
 def claim_holds(intent: Intent) -> bool:

@@ -22,7 +22,8 @@ from compliance.franchise_tax import (
     meets_large_filer_tests,
     worksheet,
 )
-from compliance.franchise_tax_payment import instalments, lateness, months_begun
+from compliance.franchise_tax_payment import instalments, lateness
+from compliance.penalties import months_begun
 from compliance.rules import pack_of
 
 BY_SHARES = [

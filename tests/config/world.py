@@ -77,6 +77,7 @@ def one_of_everything(portfolio: Portfolio) -> dict[str, int | str]:
         "portfolios": portfolio.slug,
         "entities": entity.pk,
         "franchise-tax": entity.pk,
+        "preview-deadlines": entity.pk,
         "registrations": registration.pk,
         "deadlines": DeadlineFactory(registration=registration).pk,
         "filings": filing_in(portfolio).pk,

@@ -9,14 +9,14 @@ from compliance import ledger
 from compliance.errors import NotAllowed
 from compliance.models import Event, LedgerEntry
 from grants import services
-from grants.handlers import SUBMISSION_AFTER, GrantSubmit
+from grants.handlers import GrantSubmit
 from grants.models import GrantSubmission
-from grants.services import MOVES
 from portals import intents
 from portals.fallout import adopt_item, claim_item, request_withdrawal
 from portals.handlers import Moved, handler_of
 from portals.models import Intent
 from portals.protocol import Move
+from portals.road import AFTER, MOVES
 from tests.factories import UserFactory
 from tests.grants.drafts import complete_draft
 
@@ -51,7 +51,7 @@ def test_the_settings_name_the_handler() -> None:
 
 
 def test_every_state_of_an_intent_is_a_status_of_its_submission() -> None:
-    assert set(SUBMISSION_AFTER) == set(State)
+    assert set(AFTER) == set(State)
 
 
 def test_every_move_of_an_intent_is_one_that_its_submission_can_make() -> None:
@@ -64,9 +64,7 @@ def test_every_move_of_an_intent_is_one_that_its_submission_can_make() -> None:
         if came_from != to
     } - reads_alone
     refused = {
-        (came_from, to)
-        for came_from, to in wanted
-        if SUBMISSION_AFTER[to] not in MOVES[SUBMISSION_AFTER[came_from]]
+        (came_from, to) for came_from, to in wanted if AFTER[to] not in MOVES[AFTER[came_from]]
     }
     assert refused == set()
 

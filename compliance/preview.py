@@ -1,0 +1,63 @@
+"""What the law would ask of an entity that need not exist, for the command and the API alike."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from compliance.deadlines import Facts, Owed, deadlines_for
+from compliance.due import RuleError, parse_month_day
+from compliance.errors import Malformed
+from compliance.rules import pack_of
+
+SHOWN = ("duty", "period", "opens_on", "due_on", "fee", "citation", "confidence")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An entity as somebody describes it, and the days that they want to know of."""
+
+    jurisdiction: str
+    kind: str
+    formed_on: date
+    since: date
+    through: date
+    is_foreign: bool = False
+    registered_on: date | None = None
+    fiscal_year_end: str = "12-31"
+    traits: frozenset[str] = frozenset()
+
+
+def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
+    """The deadlines asked for. `mark` is how the asker writes names: “--” on a command line."""
+    if question.through < question.since:
+        raise Malformed(
+            f"{mark}through {question.through} is before {mark}from {question.since}. "
+            "Exchange them."
+        )
+    if question.is_foreign and question.registered_on is None:
+        raise Malformed(
+            f"A foreign entity's dates count from its registration. Add {mark}registered."
+        )
+    facts = Facts(
+        kind=question.kind,
+        formed_on=question.formed_on,
+        is_foreign=question.is_foreign,
+        registered_on=question.registered_on,
+        fiscal_year_end=_year_end(question.fiscal_year_end, mark),
+        traits=question.traits,
+    )
+    pack = pack_of(question.jurisdiction.upper())
+    return deadlines_for(pack, facts, question.through, question.since)
+
+
+def shown(owed: Owed) -> dict[str, str | None]:
+    """A deadline as the answer shows it: text, or nothing."""
+    values = {name: getattr(owed, name) for name in SHOWN}
+    return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def _year_end(text: str, mark: str) -> tuple[int, int]:
+    try:
+        return parse_month_day(text)
+    except RuleError as error:
+        name = f"{mark}fiscal-year-end" if mark else "fiscal_year_end"
+        raise Malformed(f"{name}: {error}.") from error
