@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from compliance.errors import DomainError
+from compliance.formulas import payable
 from compliance.models import Deadline
 from filings.models import Filing
 from portals.cards import Card
@@ -28,7 +29,7 @@ def problems_of(filing: Filing, *, today: date) -> list[str]:
         form = form_of(card, filing.form)
     except DomainError as error:
         return [str(error)]
-    found = list(_of_the_deadline(filing, card, today))
+    found = [*_of_the_deadline(filing, card, today), *_of_the_fee(filing)]
     try:
         form.model_validate(filing.answers)
     except ValidationError as error:
@@ -48,6 +49,20 @@ def _of_the_deadline(filing: Filing, card: Card, today: date) -> Iterator[str]:
         yield f"{card.title} does not allow automation. File it by hand and record the number."
     if not deadline.registration.file_number.strip():
         yield "The registration has no file number. Enter the registry's number for it."
+
+
+def _of_the_fee(filing: Filing) -> Iterator[str]:
+    """What was prepared must still be what is owed when it is approved."""
+    try:
+        owed = payable(filing.deadline)
+    except DomainError as error:
+        yield str(error)
+        return
+    if owed != filing.fee:
+        yield (
+            f"The fee was ${filing.fee:,.2f} when it was prepared and is ${owed:,.2f} now. "
+            "Withdraw it and open a new one."
+        )
 
 
 def _of_the_text(filing: Filing, card: Card) -> Iterator[str]:

@@ -10,8 +10,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from compliance import ledger
-from compliance.errors import NotAllowed
+from compliance.errors import DomainError, NotAllowed
 from compliance.exposure import Law, cents_per_hour
+from compliance.formulas import payable
 from compliance.history import remember, update_tracked
 from compliance.models import Deadline, Registration
 from filings.checks_payload import problems_of
@@ -112,6 +113,7 @@ class Due:
 
     filings: list[Filing] = field(default_factory=list)
     blocked: list[tuple[Filing, list[str]]] = field(default_factory=list)
+    refused: list[tuple[Deadline, str]] = field(default_factory=list)
     by_hand: list[Deadline] = field(default_factory=list)
 
     @property
@@ -130,7 +132,11 @@ def file_due(
         if not deadline.portal:
             due.by_hand.append(deadline)
             continue
-        filing = open_filing(deadline, by=prepared_by)
+        try:
+            filing = open_filing(deadline, by=prepared_by)
+        except DomainError as error:
+            due.refused.append((deadline, str(error)))
+            continue
         if filing.status != Status.DRAFT:
             continue
         if problems := check_filing(filing):
@@ -180,8 +186,6 @@ def _open(deadlines: Sequence[Deadline], *, by: User) -> list[Filing]:
         registration = deadline.registration
         card = card_of(deadline.portal)
         form = form_of(card, deadline.form)
-        if deadline.fee is None:
-            raise NotAllowed(f"The fee of {deadline} is not known. Review the duty first.")
         rows.append(
             Filing(
                 portfolio_id=registration.entity.portfolio_id,
@@ -190,7 +194,7 @@ def _open(deadlines: Sequence[Deadline], *, by: User) -> list[Filing]:
                 portal=deadline.portal,
                 form=deadline.form,
                 answers=prefill(registration, form),
-                fee=deadline.fee,
+                fee=payable(deadline),
                 prepared_by=by,
             )
         )

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rich.table import Table
 
+from compliance.errors import NotAllowed
 from compliance.models import Deadline, Registration
 from compliance.services import meet_deadlines, sync_deadlines
 from filings.management.commands.file_due import open_deadlines
@@ -63,7 +64,9 @@ def open_season() -> None:
     sync_deadlines(through=today + timedelta(days=540), by=dana)
     forget_the_past(today, by=dana)
     name = f"Season {today.year}"
-    file_due(season_deadlines(), name=name, prepared_by=dana, approved_by=omar)
+    due = file_due(season_deadlines(), name=name, prepared_by=dana, approved_by=omar)
+    for subject, problems in [*due.blocked, *due.refused]:
+        raise NotAllowed(f"The demo's own data lacks something: {subject}: {problems}")
     request_checks(list(Registration.objects.select_related("entity")), by=dana)
     for submission in GrantSubmission.objects.filter(status="draft"):
         approve_submission(submission, by=omar)

@@ -48,7 +48,7 @@ def test_what_is_due_is_approved_as_a_batch_by_the_people_named(dana: User, omar
     told = run("file_due", "--within-days=60", "--prepared-by=dana", "--approved-by=omar")
 
     filing = Filing.objects.get()
-    assert told == {"approved": 1, "blocked": 0, "by_hand": 0, "fees": "50.00"}
+    assert told == {"approved": 1, "blocked": 0, "refused": 0, "by_hand": 0, "fees": "50.00"}
     assert (filing.prepared_by, filing.approved_by) == (dana, omar)
     assert list(
         filing.history.order_by("history_id").values_list("history_user__username", flat=True)

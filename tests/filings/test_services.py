@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import date, timedelta
 from threading import Thread
 from typing import Any
 
@@ -8,7 +8,7 @@ from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 
 from compliance.errors import NotAllowed
-from compliance.models import Event, LedgerEntry
+from compliance.models import Deadline, Event, LedgerEntry
 from filings import services
 from filings.models import Batch, Filing, StatusCheck
 from portals.models import Intent, IntentPayload
@@ -19,6 +19,7 @@ from tests.factories import (
     EntityFactory,
     FilingFactory,
     RegistrationFactory,
+    ShareClassFactory,
     UserFactory,
 )
 from tests.lanes import Run
@@ -166,6 +167,44 @@ def test_a_form_the_portal_does_not_take_is_named() -> None:
     [problem] = services.check_filing(filing)
 
     assert problem.startswith("California bizfile") or "takes no form “annual-tax”" in problem
+
+
+def franchise_tax_deadline() -> Deadline:
+    """A Delaware corporation's report, whose tax the law computes from its shares."""
+    deadline: Deadline = DeadlineFactory(duty="franchise-tax-report", due_on=date(2027, 3, 1))
+    return deadline
+
+
+def test_delawares_tax_is_computed_from_the_shares(dana: User) -> None:
+    deadline = franchise_tax_deadline()
+    ShareClassFactory(entity=deadline.registration.entity, authorized=10_005)
+
+    filing = services.open_filing(deadline, by=dana)
+
+    assert filing.fee == 385  # 335 and the report's 50
+
+
+def test_a_tax_that_cannot_be_computed_is_not_filed(dana: User, omar: User) -> None:
+    deadline = franchise_tax_deadline()
+
+    with pytest.raises(NotAllowed, match="no share classes on file"):
+        services.open_filing(deadline, by=dana)
+    due = services.file_due([deadline], name="Season", prepared_by=dana, approved_by=omar)
+
+    assert [row for row, _ in due.refused] == [deadline]
+    assert not Filing.objects.exists()
+
+
+def test_a_fee_that_has_changed_since_is_not_approved(dana: User) -> None:
+    deadline = franchise_tax_deadline()
+    shares = ShareClassFactory(entity=deadline.registration.entity, authorized=5_000)
+    filing = services.open_filing(deadline, by=dana)
+    shares.authorized = 100_000
+    shares.save()
+
+    [problem] = services.check_filing(filing)
+
+    assert "was $225.00 when it was prepared and is $1,065.00 now" in problem
 
 
 def test_one_bad_filing_approves_none(dana: User, omar: User) -> None:

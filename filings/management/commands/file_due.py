@@ -75,10 +75,12 @@ class Command(BaseCommand):
     def _report(self, due: Due, options: dict[str, Any]) -> None:
         for filing, problems in due.blocked:
             self.stderr.write(f"{filing}: {' '.join(problems)}")
+        for deadline, sentence in due.refused:
+            self.stderr.write(f"{deadline}: {sentence}")
         word = "approved" if options["approved_by"] else "prepared"
         if options["json"]:
             told = {
-                word: len(due.filings), "blocked": len(due.blocked),
+                word: len(due.filings), "blocked": len(due.blocked), "refused": len(due.refused),
                 "by_hand": len(due.by_hand), "fees": str(due.fees),
             }  # fmt: skip
             self.stdout.write(json.dumps(told))
@@ -87,8 +89,9 @@ class Command(BaseCommand):
                 f"{len(due.filings)} {word} (${due.fees} in fees), {len(due.blocked)} incomplete, "
                 f"{len(due.by_hand)} to be filed by hand."
             )
-        if due.blocked:
-            raise CommandError(f"{len(due.blocked)} filings lack something; see above.")
+        if due.blocked or due.refused:
+            wrong = len(due.blocked) + len(due.refused)
+            raise CommandError(f"{wrong} filings lack something; see above.")
 
 
 def open_deadlines(
