@@ -305,7 +305,7 @@ def _write(row: Intent, move: Move, now: datetime) -> None:
     if move.to not in MOVES.get(row.state, frozenset()):
         raise NotAllowed(f"An intent cannot go from {row.state} to {move.to}.")
     values: dict[str, Any] = {**move.values, "state": move.to, "cause": move.cause}
-    values["detail"] = move.detail
+    values["detail"] = _storable(move.detail)
     if move.number:
         values["number"] = move.number
     if move.to not in Intent.LIVE:
@@ -377,7 +377,7 @@ def _ending(result: Result) -> dict[str, Any]:
         "outcome": result.outcome,
         "category": result.category,
         "rule": result.rule,
-        "detail": result.detail,
+        "detail": _storable(result.detail),
         "answer_sha256": _answer_sha256(result),
         "exchanges": [_kept(exchange, result.work.payload) for exchange in result.exchanges],
     }
@@ -400,8 +400,13 @@ def _kept(exchange: Exchange, payload: Payload) -> dict[str, Any]:
 
 
 def _text(body: bytes) -> str:
-    """Bytes as text that any database takes; what is not UTF-8 shows as escapes."""
-    return body.decode("utf-8", errors="backslashreplace").replace("\x00", "\\x00")
+    """Bytes as text; what is not UTF-8 shows as escapes."""
+    return _storable(body.decode("utf-8", errors="backslashreplace"))
+
+
+def _storable(text: str) -> str:
+    """Text that any database takes; PostgreSQL refuses NUL."""
+    return text.replace("\x00", "\\x00")
 
 
 def _next_numbers(ids: Sequence[int]) -> dict[int, int]:

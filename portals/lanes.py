@@ -219,6 +219,8 @@ class LaneRun:
     async def _settle(self, results: Sequence[Result | None]) -> None:
         """Write what is known. A failing database must not make us forget an answer."""
         known = [result for result in results if result is not None]
+        if not known:
+            return
         for patience in (*SETTLE_AGAIN_SECONDS, None):
             try:
                 await in_database(intents.settle)(self.lane, known)
