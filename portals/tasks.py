@@ -5,8 +5,8 @@ import time
 
 from django.conf import settings
 
-from portals.lanes import run_lanes
 from portals.models import Lane
+from portals.runner import run_lanes
 
 
 def wake_lanes() -> int:

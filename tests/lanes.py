@@ -8,8 +8,8 @@ import pytest
 from pytest_django import Settings
 
 from portals import registry
-from portals.lanes import Report, run_lanes
 from portals.models import Credential, Portal
+from portals.runner import Report, run_lanes
 from portals.simulator.portal import SECRET as REHEARSAL
 from portals.simulator.running import Running, running
 

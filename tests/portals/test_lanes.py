@@ -18,10 +18,10 @@ from compliance.models import Deadline, LedgerEntry
 from filings import services
 from filings.models import Filing
 from portals import intents, leases
-from portals.lanes import Runner
 from portals.models import Attempt, Intent, Lane, LimitBlock, Portal
 from portals.protocol import Hold, Move
 from portals.registry import card_of
+from portals.runner import Runner
 from portals.simulator.running import Running
 from tests.factories import FilingFactory, UserFactory
 from tests.lanes import Run
@@ -491,7 +491,7 @@ def test_a_long_window_survives_a_restart(
         update={"limits": (card.limits[0], card.limits[0].model_copy(
             update={"requests": 4, "seconds": 86_400.0})), "lookup": True}
     )  # fmt: skip
-    monkeypatch.setattr("portals.lanes.card_of", lambda slug: tight)
+    monkeypatch.setattr("portals.runner.card_of", lambda slug: tight)
     first, second = approved("US-CA"), approved("US-CA")
     run(6, 3)
     third = approved("US-CA")

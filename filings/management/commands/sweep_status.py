@@ -14,7 +14,7 @@ from compliance.models import Registration
 from compliance.rules import pack_of
 from filings.models import StatusCheck
 from filings.services import request_checks
-from portals.lanes import run_lanes
+from portals.runner import run_lanes
 
 CHUNK = 500
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from compliance.errors import DomainError
-from portals.lanes import Report, Runner
 from portals.registry import card_of
+from portals.runner import Report, Runner
 
 
 class Command(BaseCommand):
