@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from portals import registry
 from portals.base import Attached, Payload, Receipt
+from portals.contract import Accepted, is_absence, parsed
 from portals.errors import InDoubt, PortalError, Rejected, Unavailable
 from portals.http import Attempting, NotSent, Wire, attempting
 from portals.limiter import Limiter
@@ -202,3 +204,23 @@ def test_attachments_are_streamed_with_their_digest(simulator: Running, tmp_path
     held = simulator.oracle("bright-futures")["attachments"][payload.key]
     in_base64 = base64.b64encode(bytes.fromhex(digest)).decode()
     assert held == {"budget.pdf": f"sha-256={in_base64}"}
+
+
+@pytest.mark.parametrize("number", ["9" * 201, "A-1\x00", "A-1\n2"])
+def test_a_number_that_cannot_be_kept_is_not_recognised(number: str) -> None:
+    told = {
+        "status": "accepted", "confirmation_number": number, "entity_number": "7001",
+        "period": "2026", "filed_at": "2026-03-01T12:00:00Z",
+    }  # fmt: skip
+    answer = httpx.Response(200, json=told, request=httpx.Request("POST", "http://zz/submit"))
+
+    with pytest.raises(InDoubt):
+        parsed(Accepted, answer, 200, after_commit=True)
+
+
+def test_a_gateways_own_404_is_no_absence() -> None:
+    page = httpx.Response(404, html="<h1>Not Found</h1>")
+    said = httpx.Response(404, json={"status": "not_found"})
+
+    assert not is_absence(page)
+    assert is_absence(said)

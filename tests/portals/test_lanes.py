@@ -310,6 +310,26 @@ def test_withdrawing_and_arming_at_once_do_not_wait_for_each_other(simulator: Ru
     assert states <= {"armed", "withdrawn"}
 
 
+def test_what_a_restored_backup_forgot_is_found_under_its_key(
+    simulator: Running, run: Run
+) -> None:
+    """Received but not yet listed: only our own key, which a restore does not change, finds it."""
+    filing = approved("US-DE")
+    simulator.script("us-de", {"fault": "202_later", "looks": 500})
+    run(6, 1)
+    assert intent_of(filing).state == Intent.State.RECEIPTED
+    Attempt.objects.all().delete()
+    Intent.objects.update(state="ready", sends=0, first_sent_at=None, not_before=timezone.now())
+    Filing.objects.update(status="pending")
+
+    run(6, 1)
+
+    arrivals = simulator.oracle("us-de")["arrivals"]
+    sent = [arrival for arrival in arrivals if arrival["path"] == "/us-de/submit"]
+    assert intent_of(filing).state == Intent.State.RECEIPTED
+    assert len(sent) == 1
+
+
 def test_a_portal_whose_card_is_gone_does_not_stop_the_others(
     simulator: Running, run: Run
 ) -> None:

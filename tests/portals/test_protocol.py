@@ -221,6 +221,15 @@ def test_absent_does_not_count_while_it_may_still_be_on_its_way() -> None:
     assert move.values == {"not_before": NOW + timedelta(seconds=85)}
 
 
+def test_absent_does_not_count_while_the_portal_may_still_be_working_on_it() -> None:
+    slow = card("C", processing_seconds=300)
+
+    move = protocol.after_look_up(None, DOUBT, slow, NOW + timedelta(seconds=300), settle=15)
+
+    assert move.to == State.IN_DOUBT
+    assert move.values == {"not_before": NOW + timedelta(seconds=10 + 15 + 300 + 60)}
+
+
 def test_a_lagging_register_must_say_absent_twice() -> None:
     once = look(None, seconds=86)
     twice = look(None, replace(DOUBT, absences=1), seconds=150)
