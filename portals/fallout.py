@@ -91,7 +91,7 @@ def offers(intent: Intent) -> list[Offer]:
             Resolution.Verb.WITHDRAW,
             "Withdraw",
             "Ends it without sending. What it was for stays owed, and can be opened anew."
-            + (" A second person must agree, because it may have arrived." * second),
+            + (" A second person must agree, because it may have arrived." if second else ""),
             closed or waiting,
         ),
     ]

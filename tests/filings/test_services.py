@@ -166,7 +166,7 @@ def test_a_form_the_portal_does_not_take_is_named() -> None:
 
     [problem] = services.check_filing(filing)
 
-    assert problem.startswith("California bizfile") or "takes no form “annual-tax”" in problem
+    assert "takes no form “annual-tax”. It takes: statement-of-information." in problem
 
 
 def franchise_tax_deadline() -> Deadline:

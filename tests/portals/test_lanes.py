@@ -231,6 +231,7 @@ def test_a_database_that_fails_once_does_not_make_us_forget_an_answer(
     run()
 
     filing.refresh_from_db()
+    assert not list(failures), "the database did not fail"
     assert filing.status == Filing.Status.ACCEPTED
     assert [row.outcome for row in Attempt.objects.filter(purpose="send")] == ["accepted"]
 
