@@ -134,7 +134,8 @@ def _changes(one: Duty, other: Duty) -> Iterator[Change]:
 
 
 def _fields(duty: Duty) -> Iterator[tuple[str, Any]]:
-    for name, value in duty:
+    for name in Duty.model_fields:  # the duty itself would also tell what it keeps at hand
+        value = getattr(duty, name)
         if isinstance(value, Late):
             yield from ((f"late.{part}", item) for part, item in value)
         elif name != "id":

@@ -39,6 +39,7 @@ def next_working_day(day: date, calendar: str) -> date:
     return day
 
 
+@lru_cache(maxsize=4096)
 def working_days_before(day: date, count: int, calendar: str) -> date:
     """The day from which so many working days are left before the given one."""
     while count > 0:

@@ -68,7 +68,7 @@ def deadlines_for(
     """Everything due from one day to another, in date order; each duty once for a period."""
     found: dict[tuple[str, str], Owed] = {}
     start = since or facts.base
-    for duty in pack.duty:
+    for duty in pack.duties_of[facts.target]:
         for owed in _owed(pack, duty, facts, start, through):
             known = found.setdefault((owed.duty, owed.period), owed)
             if owed.due_on < known.due_on:

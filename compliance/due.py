@@ -326,18 +326,22 @@ class Schedule:
         if self.due.is_event:
             return []
         threshold = self.first.threshold(self.due, anchors)
-        # A cycle's due date lies at most two years from its cycle year.
-        start = max(since.year - 2, threshold.year - 2, FIRST_YEAR + 1)
-        end = min(through.year + 2, LAST_YEAR - 1)
-        years = range(threshold.year - 2, threshold.year + 2)
-        begun = (span.cycle_on for year in years for span in self.due.in_year(year, anchors))
-        origin = min(day for day in begun if day >= threshold).year
+        # A cycle's due date lies at most a year from its cycle year.
+        start = max(since.year - 1, threshold.year - 1, FIRST_YEAR + 1)
+        end = min(through.year + 1, LAST_YEAR - 1)
+        origin = self._origin(threshold, anchors) if self.every > 1 else threshold.year
         return [
             span
             for year in range(start, end + 1)
             for span in self.due.in_year(year, anchors)
             if span.cycle_on >= threshold and self._falls_in(span.cycle_on.year, origin, anchors)
         ]
+
+    def _origin(self, threshold: date, anchors: Anchors) -> int:
+        """The year of the first cycle that counts."""
+        years = range(threshold.year - 1, threshold.year + 2)
+        begun = (span.cycle_on for year in years for span in self.due.in_year(year, anchors))
+        return min(day for day in begun if day >= threshold).year
 
     def _falls_in(self, year: int, origin: int, anchors: Anchors) -> bool:
         match self.parity:

@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.db import models
+from django.utils import timezone
 from simple_history.models import HistoricalRecords
 
+from compliance.bulk import copy_rows
 from compliance.errors import NotFound
 
 Row = TypeVar("Row", bound=models.Model)
@@ -70,6 +72,20 @@ def update_tracked(rows: Sequence[Row], *, reason: str = "", **values: Any) -> N
 def remember(rows: Sequence[Row], *, reason: str = "", created: bool = False) -> None:
     """Write the history rows of a bulk change that has just been made."""
     if rows:
-        type(rows[0]).history.bulk_history_create(  # type: ignore[attr-defined]
-            rows, update=not created, default_change_reason=reason, batch_size=500
-        )
+        keys = [row.pk for row in rows]
+        remember_keys(type(rows[0]), keys, reason=reason, created=created)
+
+
+def remember_keys(
+    model: type[models.Model], keys: Sequence[int], *, reason: str, created: bool = False
+) -> None:
+    """The same for rows that are only known by their keys; the database copies their columns."""
+    history = model.history.model  # type: ignore[attr-defined]
+    user = history.get_default_history_user(None)
+    added = {
+        "history_date": timezone.now(),
+        "history_change_reason": reason,
+        "history_type": "+" if created else "~",
+        "history_user_id": user.pk if user else None,
+    }
+    copy_rows(model, history, [field.column for field in history.tracked_fields], added, keys)

@@ -20,15 +20,20 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from compliance.bulk import insert_rows
 from compliance.errors import DomainError, Malformed
 from compliance.history import acting_as
 from compliance.models import LedgerEntry, LedgerHead
 
 GENESIS = hashlib.sha256(b"goodstanding/ledger/v1").hexdigest()
+COLUMNS = ("seq", "prev", "digest", "body", "at", "type", "actor", "subject", "portfolio")
 LARGEST = 2**53 - 1  # beyond it, other languages read another number
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An entry before it has its place in the chain."""
 
@@ -93,15 +98,15 @@ def record(
     drafts = _drafts.get()
     if drafts is None:
         raise DomainError(f"“{type}” was to be recorded outside of ledger.recording().")
-    drafts.append(Draft(type, subject, actor, portfolio_id, timezone.now(), _composed(data)))
+    told = _composed(type), _composed(subject), _composed(actor)
+    drafts.append(Draft(*told, portfolio_id, timezone.now(), _composed(data)))
 
 
 def canonical(value: dict[str, Any]) -> bytes:
     """The one byte form of an entry: sorted keys, NFC text, integers; anything else is refused."""
-    _refuse_ambiguity(value)
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    if _composed(value) != value:
+        raise Malformed("A ledger entry cannot hold text that is not in normal form C (NFC).")
+    return _encode(value).encode()
 
 
 def verify(*, since: int = 1) -> Verdict:
@@ -134,19 +139,15 @@ def _append(drafts: list[Draft]) -> None:
     LedgerHead.objects.get_or_create(pk=1, defaults={"digest": GENESIS})
     head = LedgerHead.objects.select_for_update().get(pk=1)
     size, prev = head.size, head.digest
-    entries = []
+    rows = []
     for draft in drafts:
         size += 1
-        body = canonical(_body(draft, size, prev))
+        body = _encode(_body(draft, size, prev)).encode()  # composed as it was recorded
         digest = _digest(prev, body)
-        entries.append(
-            LedgerEntry(
-                seq=size, prev=prev, digest=digest, body=body, at=draft.at, type=draft.type,
-                actor=draft.actor, subject=draft.subject, portfolio_id=draft.portfolio_id,
-            )
-        )  # fmt: skip
+        told = draft.at, draft.type, draft.actor, draft.subject, draft.portfolio_id
+        rows.append((size, prev, digest, body, *told))
         prev = digest
-    LedgerEntry.objects.bulk_create(entries, batch_size=500)
+    insert_rows(LedgerEntry, COLUMNS, rows)
     LedgerHead.objects.filter(pk=1).update(size=size, digest=prev)
 
 
@@ -191,34 +192,25 @@ def _fault(entry: LedgerEntry, seq: int, prev: str) -> str:
 
 
 def _composed(value: Any) -> Any:
-    """Text as NFC, so that a person's words never stop a transaction at the ledger."""
-    match value:
-        case str():
-            return unicodedata.normalize("NFC", value)
-        case dict():
-            return {str(key): _composed(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_composed(item) for item in value]
-        case _:
-            return value
+    """What an entry may hold, its text as NFC; a person's words never stop a transaction here.
+
+    Every value of every entry comes through, so the common kinds are asked for first.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) <= LARGEST:
+        return value
+    if isinstance(value, dict) and all(_is_key(key) for key in value):
+        return {key: _composed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_composed(item) for item in value]
+    raise Malformed(
+        f"A ledger entry cannot hold {type(value).__name__} {value!r:.60}: only objects "
+        "with ASCII keys, lists, text, integers below 2^53, booleans and null."
+    )
 
 
-def _refuse_ambiguity(value: Any) -> None:
-    match value:
-        case None | bool():
-            return
-        case int() if abs(value) <= LARGEST:
-            return
-        case str() if unicodedata.is_normalized("NFC", value):
-            return
-        case list():
-            for item in value:
-                _refuse_ambiguity(item)
-        case dict() if all(isinstance(key, str) and key.isascii() for key in value):
-            for item in value.values():
-                _refuse_ambiguity(item)
-        case _:
-            raise Malformed(
-                f"A ledger entry cannot hold {type(value).__name__} {value!r:.60}: only objects "
-                "with ASCII keys, lists, NFC text, integers below 2^53, booleans and null."
-            )
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and key.isascii()

@@ -2,13 +2,13 @@
 
 import hashlib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from django.conf import settings
 from pydantic import (
@@ -71,6 +71,13 @@ class Part(BaseModel):
     """A table of a pack. A key that we do not know is a mistake, not an extension."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, which keeps nothing that followed from the old ones."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
 
 class Fee(Part):
@@ -193,12 +200,12 @@ class Duty(Part):
     def _is_from_memory(self) -> bool:
         return self.source.lower().startswith("general knowledge")
 
-    @property
+    @cached_property
     def targets(self) -> frozenset[str]:
         """Whom it binds, each written in full."""
         return frozenset(full for target in self.applies_to for full in TARGETS[target])
 
-    @property
+    @cached_property
     def schedule(self) -> Schedule | None:
         """Its rhythm; None where the law asks nothing."""
         if self.due is None:
@@ -244,6 +251,15 @@ class Pack(Part):
                     "give one another id, kind, “from” or “until”"
                 )
         return self
+
+    @cached_property
+    def duties_of(self) -> dict[str, tuple[Duty, ...]]:
+        """The duties of each kind of entity, written in full, in the pack's order."""
+        return {
+            target: tuple(duty for duty in self.duty if target in duty.targets)
+            for full in TARGETS.values()
+            for target in full
+        }
 
 
 class Expected(Part):

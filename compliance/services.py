@@ -1,20 +1,15 @@
-"""Changes to deadlines: what comes to be owed, who sees to it, what is met, waived or paused."""
+"""Changes to deadlines: who sees to them, what is met, waived or paused."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
 from datetime import date
 
-from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from compliance import ledger, rules
-from compliance.calendars import is_calendar, working_days_before
-from compliance.deadlines import Facts, Owed, deadlines_for
-from compliance.due import add_months
+from compliance import ledger
+from compliance.deadlines import Facts
 from compliance.errors import Malformed, NotAllowed
-from compliance.history import remember, update_tracked
+from compliance.history import update_tracked
 from compliance.models import Deadline, Registration
 
 CHUNK = 500
@@ -33,24 +28,6 @@ MOVES: dict[str, tuple[str, ...]] = {
         Deadline.Status.WAIVED,
     ),
 }
-# What a deadline is given when it is made; its registration, duty and period name it.
-COPIED = (
-    "title", "opens_on", "due_on", "fee", "currency", "penalty", "portal", "form", "citation",
-    "confidence",
-)  # fmt: skip
-
-
-@dataclass
-class SyncCounts:
-    """What a synchronisation saw and did."""
-
-    registrations: int = 0
-    not_managed: int = 0
-    created: int = 0
-    kept: int = 0
-    # The law or the facts now say another date than the row; a person decides.
-    differing: int = 0
-    without_pack: dict[str, int] = field(default_factory=dict)
 
 
 def facts_of(registration: Registration) -> Facts:
@@ -64,30 +41,6 @@ def facts_of(registration: Registration) -> Facts:
         ended_on=registration.ended_on,
         fiscal_year_end=(entity.fiscal_year_end_month, entity.fiscal_year_end_day),
     )
-
-
-def sync_deadlines(
-    registrations: "QuerySet[Registration] | None" = None,
-    *,
-    through: date,
-    by: User,
-    today: date | None = None,
-    on_progress: Callable[[int], None] = lambda done: None,
-) -> SyncCounts:
-    """Create every missing deadline of what is managed, from a year ago on. Moves none."""
-    chosen = Registration.objects.all() if registrations is None else registrations
-    since = add_months(today or timezone.localdate(), -12)
-    packs = rules.packs()
-    counts = SyncCounts()
-    last = 0
-    while True:
-        with ledger.recording(by=by):
-            chunk = _next_chunk(chosen, after=last)
-            if not chunk:
-                return counts
-            _sync_chunk(chunk, packs, (since, through), by, counts)
-        last = chunk[-1].pk
-        on_progress(counts.registrations)
 
 
 def meet_deadlines(
@@ -174,95 +127,6 @@ def _follow_management(registration: Registration, by: User, reason: str, today:
     else:
         ahead = found.unmet().filter(due_on__gte=today)
         _move_deadlines(ahead, Deadline.Status.NOT_DUE, on=None, by=by, reason=reason)
-
-
-def _next_chunk(chosen: "QuerySet[Registration]", *, after: int) -> list[Registration]:
-    """The next registrations by key, locked, so that two synchronisations cannot meet."""
-    rows = chosen.filter(pk__gt=after).order_by("pk").select_related("entity")
-    return list(rows.select_for_update(of=("self",))[:CHUNK])
-
-
-def _sync_chunk(
-    chunk: Sequence[Registration],
-    packs: dict[str, rules.Pack],
-    span: tuple[date, date],
-    by: User,
-    counts: SyncCounts,
-) -> None:
-    known = {
-        (registration_id, duty, period): due_on
-        for registration_id, duty, period, due_on in Deadline.objects.filter(
-            registration__in=chunk
-        ).values_list("registration_id", "duty", "period", "due_on")
-    }
-    missing = []
-    for registration in chunk:
-        counts.registrations += 1
-        if registration.management != Registration.Management.MANAGED:
-            counts.not_managed += 1
-            continue
-        pack = packs.get(registration.jurisdiction)
-        if pack is None:
-            left_out = counts.without_pack.get(registration.jurisdiction, 0)
-            counts.without_pack[registration.jurisdiction] = left_out + 1
-            continue
-        for owed in _owed_by(registration, pack, *span):
-            due_on = known.get((registration.pk, owed.duty, owed.period))
-            if due_on is None:
-                missing.append(_row(registration, owed, pack))
-            counts.kept += due_on is not None
-            counts.differing += due_on not in (None, owed.due_on)
-    _create(missing, by)
-    counts.created += len(missing)
-
-
-def _owed_by(
-    registration: Registration, pack: rules.Pack, since: date, through: date
-) -> Iterator[Owed]:
-    start = max(registration.registered_on, since)
-    yield from deadlines_for(pack, facts_of(registration), through, start)
-
-
-def _row(registration: Registration, owed: Owed, pack: rules.Pack) -> Deadline:
-    values = asdict(owed)
-    return Deadline(
-        registration=registration,
-        duty=owed.duty,
-        period=owed.period,
-        pack_sha256=pack.sha256,
-        target_on=_target_on(owed, pack),
-        **{name: values[name] for name in COPIED},
-    )
-
-
-def _target_on(owed: Owed, pack: rules.Pack) -> date | None:
-    """Our own target, never before it can be filed; none where we know no working days."""
-    country = pack.jurisdiction[:2]
-    if not is_calendar(country):
-        return None
-    target = working_days_before(owed.due_on, settings.DEADLINE_LEAD_DAYS, country)
-    return max(target, owed.opens_on) if owed.opens_on else target
-
-
-def _create(rows: list[Deadline], by: User) -> None:
-    made = Deadline.objects.bulk_create(rows, batch_size=CHUNK)
-    remember(made, reason="Owed by law", created=True)
-    for row in made:
-        _record(
-            row,
-            "deadline.owed",
-            by,
-            registration=row.registration_id,
-            duty=row.duty,
-            period=row.period,
-            due_on=row.due_on.isoformat(),
-            target_on=row.target_on.isoformat() if row.target_on else None,
-            fee=None if row.fee is None else str(row.fee),
-            currency=row.currency,
-            citation=row.citation,
-            confidence=row.confidence,
-            pack_sha256=row.pack_sha256,
-        )
 
 
 def _move_deadlines(

@@ -29,7 +29,11 @@ WORKERS = "2"
 ORDINARY = "not chaos and not browser and not bench"
 # They kill processes or watch a clock: one at a time, and alone on the machine. Apart from each
 # other, because Playwright leaves its event loop running, and the lanes want one of their own.
-SERIAL = {"Chaos tests": "chaos and not bench", "Browser tests": "browser and not bench"}
+SERIAL = {
+    "Chaos tests": "chaos and not bench",
+    "Browser tests": "browser and not bench",
+    "Measurements, short": "bench",
+}
 
 
 class Failed(Exception):
@@ -188,6 +192,16 @@ def shown_python() -> str:
     return sys.executable.replace(f"{ROOT}/", "")
 
 
+def bench(arguments: list[str]) -> int:
+    """Every measurement at full size on PostgreSQL, as it runs in production; prints tables."""
+    ensure_postgres()
+    os.environ.pop("DATABASE_URL", None)
+    with server() as url:
+        env = {"BENCH": "full", "DATABASE_URL": url}
+        pytest = [sys.executable, "-m", "pytest", "-q", "-s", "-m", "bench", *arguments]
+        return execute(Step("Measurements", pytest, env))
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Our own options; everything else is pytest's."""
     parser = argparse.ArgumentParser(prog="./dev test", allow_abbrev=False)
@@ -223,6 +237,8 @@ def run(options: argparse.Namespace, total: Count) -> None:
 def main(arguments: list[str]) -> int:
     """Exit code 0 only when every step went well; the last line says how many tests did."""
     signal.signal(signal.SIGTERM, ask_to_stop)
+    if arguments[:1] == ["bench"]:
+        return bench(arguments[1:])
     total = Count()
     try:
         run(parse(arguments), total)

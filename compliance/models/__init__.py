@@ -13,6 +13,7 @@ from compliance.models.deadlines import (
     ESCALATION,
     Deadline,
     DeadlineQuerySet,
+    Reckoning,
     escalation_level,
 )
 from compliance.models.entities import (
@@ -46,6 +47,7 @@ __all__ = [
     "OwnedByEntity",
     "OwnedByRegistration",
     "Portfolio",
+    "Reckoning",
     "Registration",
     "ScopedQuerySet",
     "ShareClass",

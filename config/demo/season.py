@@ -16,7 +16,8 @@ from rich.table import Table
 
 from compliance.errors import NotAllowed
 from compliance.models import Deadline, Registration
-from compliance.services import meet_deadlines, sync_deadlines
+from compliance.services import meet_deadlines
+from compliance.sync import sync_deadlines
 from filings.management.commands.file_due import open_deadlines
 from filings.models import Filing, StatusCheck
 from filings.services import file_due, request_checks

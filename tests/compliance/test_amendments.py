@@ -27,7 +27,8 @@ from compliance.amendments import (
 from compliance.errors import Malformed, NotAllowed, NotFound
 from compliance.models import Deadline, LedgerEntry, Registration
 from compliance.rules import OWN_PACKS, Pack
-from compliance.services import meet_deadlines, sync_deadlines
+from compliance.services import meet_deadlines
+from compliance.sync import sync_deadlines
 from filings.models import Filing
 from tests.factories import FilingFactory, RegistrationFactory, UserFactory
 

@@ -12,10 +12,11 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 from pytest_django import DjangoAssertNumQueries
 
-from compliance import ledger, services
+from compliance import ledger, rules, sync
 from compliance.errors import NotAllowed
 from compliance.models import Deadline, Entity, LedgerEntry, Portfolio, Registration
-from compliance.services import meet_deadlines, sync_deadlines, waive_deadline
+from compliance.services import meet_deadlines, waive_deadline
+from compliance.sync import sync_deadlines
 
 pytestmark = pytest.mark.django_db
 TODAY = date(2026, 11, 18)
@@ -81,7 +82,7 @@ def test_a_second_synchronisation_creates_nothing(clerk: User) -> None:
     second = sync_deadlines(through=THROUGH, by=clerk, today=TODAY)
 
     assert first.created > 0
-    assert (second.created, second.kept, second.differing) == (0, first.created, 0)
+    assert (second.created, second.unchanged, second.differing) == (0, 1, 0)
     assert Deadline.objects.count() == len(entries("deadline.owed")) == first.created
 
 
@@ -98,11 +99,48 @@ def test_an_existing_due_date_is_never_moved(clerk: User) -> None:
     register()
     sync_deadlines(through=THROUGH, by=clerk, today=TODAY)
     Deadline.objects.filter(period="2027").update(due_on=date(2027, 7, 1))
+    later = date(2028, 5, 20)  # a day that was not asked about before, so that all is compared
+
+    counts = sync_deadlines(through=later, by=clerk, today=TODAY)
+    again = sync_deadlines(through=later, by=clerk, today=TODAY)
+
+    assert (counts.created, counts.kept, counts.differing) == (0, 2, 1)
+    assert again.differing == 1  # told until a person has decided
+    assert Deadline.objects.get(period="2027").due_on == date(2027, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "made"),
+    [
+        ({"formed_on": date(2018, 1, 2)}, 0),
+        ({"fiscal_year_end_month": 6, "fiscal_year_end_day": 30}, 0),
+        ({"kind": "corporation"}, 3),  # due each March 1, from a year ago on
+    ],
+)
+def test_changed_facts_are_worked_out_anew(
+    clerk: User, change: dict[str, object], made: int
+) -> None:
+    registration = register()
+    sync_deadlines(through=THROUGH, by=clerk, today=TODAY)
+    Entity.objects.filter(pk=registration.entity_id).update(**change)
 
     counts = sync_deadlines(through=THROUGH, by=clerk, today=TODAY)
 
-    assert (counts.created, counts.kept, counts.differing) == (0, 2, 1)
-    assert Deadline.objects.get(period="2027").due_on == date(2027, 7, 1)
+    assert (counts.unchanged, counts.created) == (0, made)
+
+
+def test_an_amended_pack_is_worked_out_anew(clerk: User, tmp_path: Path) -> None:
+    register()
+    sync_deadlines(through=THROUGH, by=clerk, today=TODAY)
+    own = rules.OWN_PACKS / "us-de" / "pack.toml"
+    amended = tmp_path / "us-de"
+    amended.mkdir()
+    (amended / "pack.toml").write_text(f"{own.read_text()}\n# amended\n", encoding="utf-8")
+    packs = {"US-DE": rules.read_pack(amended)}
+
+    asked = sync._to_reckon(list(Registration.objects.all()), packs, THROUGH, sync.SyncCounts())
+
+    assert len(asked) == 1
 
 
 def test_nothing_older_than_a_year_or_than_the_registration_is_owed(clerk: User) -> None:
@@ -129,7 +167,7 @@ def test_a_foreign_registration_counts_from_its_own_date(clerk: User) -> None:
 def test_registrations_are_taken_in_chunks_and_all_of_them(
     clerk: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "CHUNK", 2)
+    monkeypatch.setattr(sync, "CHUNK", 2)
     for _ in range(5):
         register()
     seen: list[int] = []

@@ -16,9 +16,9 @@ from compliance.services import (
     assign_deadlines,
     meet_deadlines,
     set_management,
-    sync_deadlines,
     waive_deadline,
 )
+from compliance.sync import sync_deadlines
 from tests.factories import DeadlineFactory, RegistrationFactory, UserFactory
 
 TODAY = date(2026, 11, 18)

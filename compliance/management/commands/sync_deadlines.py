@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from compliance.calendars import parse_day
-from compliance.due import add_months
+from compliance.due import add_months, month_end
 from compliance.errors import DomainError
 from compliance.history import find_user, service_user
 from compliance.models import Registration
-from compliance.services import SyncCounts, sync_deadlines
+from compliance.sync import SyncCounts, sync_deadlines
 
 MONTHS_AHEAD = 18
 
@@ -24,12 +24,15 @@ class Command(BaseCommand):
     help = "Create every missing deadline of every registration. Moves none that exists."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--through", metavar="DATE", help="default: 18 months from today")
+        parser.add_argument(
+            "--through", metavar="DATE", help="default: the end of the month in 18 months"
+        )
         parser.add_argument("--by", metavar="USER", help="default: the service account")
         parser.add_argument("--json", action="store_true", help="one line of JSON at the end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        ahead = add_months(timezone.localdate(), MONTHS_AHEAD)
+        # To the end of a month, so that a run on the next day finds nothing further ahead.
+        ahead = month_end(add_months(timezone.localdate(), MONTHS_AHEAD))
         try:
             through = parse_day(options["through"]) if options["through"] else ahead
             by = find_user(options["by"]) if options["by"] else service_user("sync_deadlines")
@@ -53,7 +56,8 @@ class Command(BaseCommand):
 def sentence(counts: SyncCounts) -> str:
     """What was done, for a person."""
     told = f"Deadlines created: {counts.created}; there already: {counts.kept}; "
-    told += f"registrations seen: {counts.registrations}."
+    told += f"registrations seen: {counts.registrations}, "
+    told += f"of which nothing has changed for {counts.unchanged}."
     if counts.differing:
         told += (
             f" With another due date than the law now gives, and not moved: {counts.differing}."
