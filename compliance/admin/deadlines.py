@@ -1,10 +1,8 @@
 """Deadlines and the moves that settle them. Registered in filings/admin.py, which adds filings."""
 
-from datetime import timedelta
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib import messages
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -16,6 +14,8 @@ from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
 from compliance import wording
+from compliance.admin.assignment import Assignable, named
+from compliance.admin.filters import DueFilter, MineFilter, StageFilter
 from compliance.admin_base import (
     ReadOnly,
     ReasonForm,
@@ -33,50 +33,29 @@ from compliance.models import (
 from compliance.services import waive_deadline
 
 
-class DueFilter(admin.SimpleListFilter):
-    """By how near the due date is; what is settled is left out."""
-
-    title = "due"
-    parameter_name = "due"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The same spans as on the dashboard."""
-        return [("overdue", "Overdue"), *((str(n), f"In {n} days") for n in (7, 30, 90))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Owed, and in the span."""
-        today = timezone.localdate()
-        owed = queryset.filter(status=Deadline.Status.OWED)
-        match self.value():
-            case None:
-                return queryset
-            case "overdue":
-                return owed.filter(due_on__lt=today)
-            case days if days.isdecimal() and len(days) < 5:
-                return owed.filter(due_on__range=(today, today + timedelta(days=int(days))))
-            case _:
-                return queryset.none()
-
-
-class DeadlineAdmin(ReadOnly, TrackedAdmin):
+class DeadlineAdmin(Assignable, ReadOnly, TrackedAdmin):
     """What is owed, to whom and when. Computed from the law; settled by moves alone."""
 
     list_display = [
-        "title_shown", "jurisdiction", "due_shown", "fee_shown", "status_shown", "cost_shown",
+        "title_shown", "jurisdiction", "due_shown", "fee_shown", "status_shown", "owner_shown",
+        "cost_shown",
     ]  # fmt: skip
     list_display_links = ["title_shown"]
     list_filter = [
+        MineFilter,
         DueFilter,
+        StageFilter,
         "status",
         "registration__jurisdiction",
         "duty",
         "confidence",
         ("registration__entity__portfolio", ScopedRelatedFilter),
     ]
-    list_select_related = ["registration__entity"]
+    list_select_related = ["registration__entity", "owner"]
     search_fields = ["title", "period", "registration__entity__name", "registration__file_number"]
     date_hierarchy = "due_on"
-    actions_detail = ["waive"]
+    actions = ["assign_selected"]
+    actions_detail = ["assign", "waive"]
     readonly_fields = ["status_shown", "due_shown", "fee_shown", "cost_shown"]
     fieldsets = [
         (None, {"fields": ["registration", "title", "period", "status_shown", "settled_on"]}),
@@ -129,6 +108,11 @@ class DeadlineAdmin(ReadOnly, TrackedAdmin):
     def title_shown(self, row: Deadline) -> list[str]:
         """What, and whose."""
         return [f"{row.title} {row.period}", row.registration.name]
+
+    @display(description="owner", ordering="owner__username")
+    def owner_shown(self, row: Deadline) -> str:
+        """Who sees to it."""
+        return named(row.owner)
 
     @display(description="jurisdiction", ordering="registration__jurisdiction")
     def jurisdiction(self, row: Deadline) -> str:

@@ -3,24 +3,33 @@
 from datetime import timedelta
 from typing import Any
 
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import (
     HttpRequest,
+    HttpResponse,
 )
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import display
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from compliance import wording
 from compliance.admin_base import (
+    ReasonForm,
+    RefusalsTold,
     ScopedRelatedFilter,
     TrackedAdmin,
+    go_to,
+    person,
 )
 from compliance.models import (
     Registration,
 )
+from compliance.services import moved_by_management, set_management
 
 
 def stale_standing() -> Q:
@@ -63,6 +72,37 @@ def shown_standing(row: Registration) -> SafeString:
     return wording.state(row.standing, word)
 
 
+class ManagementForm(ReasonForm):
+    """Asks how a registration is managed from now on, and says what that does."""
+
+    form_before_template = "admin/compliance/management_dialog.html"
+    field_order = ["management", "reason"]
+    management = forms.ChoiceField(
+        label="From now on",
+        choices=Registration.Management.choices,
+        widget=UnfoldAdminSelectWidget(),
+    )
+
+    def get_before_template_context(
+        self, request: HttpRequest, object_id: int | str | None = None
+    ) -> dict[str, Any]:
+        """How many deadlines go, or come back."""
+        page: Any = admin.site.get_model_admin(Registration)
+        row = page.found(request, object_id)
+        today = timezone.localdate()
+        go = moved_by_management(row, Registration.Management.DORMANT, today=today).count()
+        back = moved_by_management(row, Registration.Management.MANAGED, today=today).count()
+        managed, *others = (str(label).lower() for label in Registration.Management.labels)
+        return {
+            "registration": row,
+            "now": row.get_management_display().lower(),
+            "stopping": f"{', '.join(others).capitalize()}: "
+            f"{wording.counted(go, 'deadline')} to come would no longer be due.",
+            "beginning": f"{managed.capitalize()}: "
+            f"{wording.counted(back, 'deadline')} would be owed again.",
+        }
+
+
 class RegistrationAdmin(TrackedAdmin):
     """Entities in their jurisdictions, and how they stand there."""
 
@@ -79,6 +119,7 @@ class RegistrationAdmin(TrackedAdmin):
     list_select_related = ["entity"]
     search_fields = ["entity__name", "name_as_registered", "file_number"]
     autocomplete_fields = ["entity"]
+    actions_detail = ["manage"]
     readonly_fields = ["management", "standing_shown", "evidence"]
     fieldsets = [
         (
@@ -97,6 +138,35 @@ class RegistrationAdmin(TrackedAdmin):
         ),
         ("Standing", {"fields": ["standing_shown", "evidence"]}),
     ]
+
+    def has_manage_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Who may begin or stop looking after a registration."""
+        return request.user.has_perm("compliance.manage_registration")
+
+    @action(
+        description="Manage",
+        permissions=["manage"],
+        dialog={
+            "title": "How this registration is managed",
+            "description": "",
+            "form_class": ManagementForm,
+            "form_submit_text": "Change how it is managed",
+        },
+    )
+    def manage(self, request: HttpRequest, form: ManagementForm, object_id: str) -> HttpResponse:
+        """Begin or stop looking after it; its deadlines to come follow."""
+        row = self.found(request, object_id)
+        to, today = form.cleaned_data["management"], timezone.localdate()
+        is_same = row.management == to
+        reach = wording.counted(moved_by_management(row, to, today=today).count(), "deadline")
+        with RefusalsTold(request):
+            row = set_management(
+                row, to, by=person(request), reason=form.cleaned_data["reason"], today=today
+            )
+            word = row.get_management_display().lower()
+            told = f"It is {word} already." if is_same else f"Now {word}; {reach} moved with it."
+            messages.success(request, told)
+        return go_to(reverse("admin:compliance_registration_change", args=[object_id]))
 
     @display(description="name", ordering="entity__name")
     def name_shown(self, row: Registration) -> str:

@@ -7,6 +7,7 @@ from compliance.models.access import (
     OwnedByRegistration,
     Portfolio,
     ScopedQuerySet,
+    people_of,
 )
 from compliance.models.deadlines import (
     DUE_SOON_DAYS,
@@ -50,4 +51,5 @@ __all__ = [
     "ScopedQuerySet",
     "ShareClass",
     "escalation_level",
+    "people_of",
 ]

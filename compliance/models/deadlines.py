@@ -26,6 +26,26 @@ class DeadlineQuerySet(OwnedByRegistration):
         """Owed, with a due date in the next days or already past."""
         return self.unmet().filter(due_on__lte=today + timedelta(days=days))
 
+    def seen_to_by(self, user: User) -> "DeadlineQuerySet":
+        """Those that this person owns or stands in for."""
+        return self.filter(Q(owner=user) | Q(backup=user))
+
+    def at_stage(self, stage: str, *, today: date) -> "DeadlineQuerySet":
+        """Those that stand there on that day, as `Deadline.stage` has it."""
+        soon = today + timedelta(days=DUE_SOON_DAYS)
+        match stage:
+            case Deadline.Stage.OVERDUE:
+                return self.unmet().filter(due_on__lt=today)
+            case Deadline.Stage.DUE_SOON:
+                return self.unmet().filter(due_on__range=(today, soon))
+            case Deadline.Stage.UPCOMING:
+                return self.unmet().filter(due_on__gt=soon, opens_on__gt=today)
+            case Deadline.Stage.OPEN:
+                already = Q(opens_on__isnull=True) | Q(opens_on__lte=today)
+                return self.unmet().filter(already, due_on__gt=soon)
+            case _:
+                return self.filter(status=stage)
+
 
 class Deadline(models.Model):
     """One duty of one registration for one period. Its due date never moves by itself."""
@@ -81,6 +101,7 @@ class Deadline(models.Model):
 
     class Meta:
         ordering = ["due_on", "id"]
+        permissions = [("assign_deadline", "Can say who sees to a deadline")]
         indexes = [
             models.Index(
                 fields=["due_on", "id"], condition=Q(status="owed"), name="owed_by_due_date"

@@ -47,6 +47,8 @@ ROLES: dict[str, list[str]] = {
         "grants.withdraw_grant",
         "filings.request_check",
         "compliance.change_deadline",
+        "compliance.assign_deadline",
+        "compliance.manage_registration",
     ],
     "Auditor": LOOK,
     "Operator": [*LOOK, "portals.change_portal", "portals.change_lane", *CREDENTIALS],
