@@ -4,7 +4,8 @@ Registrations and deadlines are registered in filings/admin.py, which adds what 
 """
 
 import compliance.admin.entities
-import compliance.admin.record  # noqa: F401 - both register their pages
+import compliance.admin.notices
+import compliance.admin.record  # noqa: F401 - these register their pages
 from compliance.admin.deadlines import DeadlineAdmin
 from compliance.admin.registrations import RegistrationAdmin, stale_standing
 

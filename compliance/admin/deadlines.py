@@ -9,13 +9,14 @@ from django.http import (
 )
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from unfold.decorators import action, display
 
 from compliance import wording
 from compliance.admin.assignment import Assignable, named
 from compliance.admin.filters import DueFilter, MineFilter, StageFilter
+from compliance.admin.notices import sentence
 from compliance.admin_base import (
     ReadOnly,
     ReasonForm,
@@ -56,7 +57,7 @@ class DeadlineAdmin(Assignable, ReadOnly, TrackedAdmin):
     date_hierarchy = "due_on"
     actions = ["assign_selected"]
     actions_detail = ["assign", "waive"]
-    readonly_fields = ["status_shown", "due_shown", "fee_shown", "cost_shown"]
+    readonly_fields = ["status_shown", "due_shown", "fee_shown", "cost_shown", "told_shown"]
     fieldsets = [
         (None, {"fields": ["registration", "title", "period", "status_shown", "settled_on"]}),
         (
@@ -72,7 +73,7 @@ class DeadlineAdmin(Assignable, ReadOnly, TrackedAdmin):
                 ]
             },
         ),
-        ("Who", {"fields": ["owner", "backup"]}),
+        ("Who", {"fields": ["owner", "backup", "told_shown"]}),
         ("Where", {"fields": ["portal", "form"]}),
         ("By what law", {"fields": ["citation", "confidence", "duty", "pack_sha256"]}),
     ]
@@ -113,6 +114,14 @@ class DeadlineAdmin(Assignable, ReadOnly, TrackedAdmin):
     def owner_shown(self, row: Deadline) -> str:
         """Who sees to it."""
         return named(row.owner)
+
+    @display(description="told", empty_value="nobody yet")
+    def told_shown(self, row: Deadline) -> SafeString | None:
+        """Each rung that was reached, when, and who was told."""
+        notices = row.notices.prefetch_related("people").order_by("pk")
+        if not notices:
+            return None
+        return format_html_join(mark_safe("<br>"), "{}", ((sentence(one),) for one in notices))
 
     @display(description="jurisdiction", ordering="registration__jurisdiction")
     def jurisdiction(self, row: Deadline) -> str:

@@ -11,8 +11,6 @@ from compliance.models.access import OwnedByRegistration
 from compliance.models.entities import Registration
 
 DUE_SOON_DAYS = 30
-# Who is told once so many days or fewer are left; whoever was told before is told again.
-ESCALATION = [(30, "owner"), (14, "backup"), (7, "officer"), (0, "everyone")]
 
 
 class DeadlineQuerySet(OwnedByRegistration):
@@ -153,12 +151,3 @@ class Deadline(models.Model):
         if self.opens_on and today < self.opens_on:
             return self.Stage.UPCOMING
         return self.Stage.OPEN
-
-
-def escalation_level(deadline: Deadline, today: date) -> str:
-    """Who must know of it by now, as far up as the ladder goes; empty for nobody yet."""
-    if deadline.status != Deadline.Status.OWED:
-        return ""
-    left = (deadline.due_on - today).days
-    reached = [level for days, level in ESCALATION if left <= days]
-    return reached[-1] if reached else ""
