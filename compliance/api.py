@@ -4,9 +4,11 @@ from typing import Any, NoReturn, cast
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.utils import timezone
 from django_filters import rest_framework as filters
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.plumbing import build_bearer_security_scheme_object
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
@@ -174,8 +176,9 @@ class RegistrationSerializer(serializers.ModelSerializer[Registration]):
         model = Registration
         fields = [
             "id", "portfolio", "entity", "name", "jurisdiction", "is_foreign", "file_number",
-            "registered_on", "ended_on", "registered_agent", "standing", "standing_words",
-            "standing_source", "standing_read_at", "standing_sha256", "standing_is_stale",
+            "registered_on", "ended_on", "registered_agent", "management", "standing",
+            "standing_words", "standing_source", "standing_read_at", "standing_sha256",
+            "standing_is_stale",
         ]  # fmt: skip
 
 
@@ -185,14 +188,23 @@ class DeadlineSerializer(serializers.ModelSerializer[Deadline]):
     portfolio = serializers.SlugField(source="registration.entity.portfolio.slug", read_only=True)
     entity = serializers.IntegerField(source="registration.entity_id", read_only=True)
     jurisdiction = serializers.CharField(source="registration.jurisdiction", read_only=True)
+    stage = serializers.SerializerMethodField()
+    owner = UsernameField(allow_null=True)
+    backup = UsernameField(allow_null=True)
 
     class Meta:
         model = Deadline
         fields = [
             "id", "portfolio", "entity", "registration", "jurisdiction", "duty", "title",
-            "period", "opens_on", "due_on", "fee", "currency", "penalty", "portal", "form",
-            "citation", "confidence", "needs_review", "pack_sha256", "status", "settled_on",
+            "period", "opens_on", "due_on", "target_on", "owner", "backup", "fee", "currency",
+            "penalty", "portal", "form", "citation", "confidence", "needs_review", "pack_sha256",
+            "status", "stage", "settled_on",
         ]  # fmt: skip
+
+    @extend_schema_field(serializers.ChoiceField(Deadline.Stage.choices))
+    def get_stage(self, row: Deadline) -> str:
+        """Where it stands today."""
+        return row.stage(timezone.localdate())
 
 
 class LedgerEntrySerializer(serializers.ModelSerializer[LedgerEntry]):
@@ -241,15 +253,26 @@ class RegistrationFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class DeadlineFilter(filters.FilterSet):  # type: ignore[misc]
-    """Deadlines by portfolio, registration, jurisdiction, status and due date."""
+    """Deadlines by portfolio, registration, jurisdiction, status, stage, person and due date."""
 
     portfolio = filters.CharFilter("registration__entity__portfolio__slug")
     registration = IdFilter("registration_id")
     jurisdiction = filters.CharFilter("registration__jurisdiction")
     duty = filters.CharFilter("duty")
     status = AnyOfFilter("status", Deadline.Status.choices)
+    stage = filters.ChoiceFilter(choices=Deadline.Stage.choices, method="at_stage")
+    mine = filters.BooleanFilter(method="seen_to_by_me")
     due_from = filters.DateFilter("due_on", "gte")
     due_until = filters.DateFilter("due_on", "lte")
+
+    def at_stage(self, rows: Any, name: str, value: str) -> Any:
+        """Where they stand today."""
+        return rows.at_stage(value, today=timezone.localdate())
+
+    def seen_to_by_me(self, rows: Any, name: str, value: bool) -> Any:  # noqa: FBT001 - its call
+        """Those that the caller owns or stands in for, or all the others."""
+        mine = Deadline.objects.seen_to_by(self.request.user).values("pk")
+        return rows.filter(pk__in=mine) if value else rows.exclude(pk__in=mine)
 
 
 class LedgerFilter(filters.FilterSet):  # type: ignore[misc]
@@ -307,9 +330,9 @@ class RegistrationViewSet(ScopedViewSet):
 class DeadlineViewSet(ScopedViewSet):
     """Deadlines, the nearest first."""
 
-    queryset = Deadline.objects.select_related("registration__entity__portfolio").defer(
-        "registration__entity__tax_id"
-    )
+    queryset = Deadline.objects.select_related(
+        "registration__entity__portfolio", "owner", "backup"
+    ).defer("registration__entity__tax_id")
     serializer_class = DeadlineSerializer
     filterset_class = DeadlineFilter
 

@@ -10,7 +10,7 @@ from compliance import ledger
 from compliance.deadlines import Facts
 from compliance.errors import Malformed, NotAllowed
 from compliance.history import update_tracked
-from compliance.models import Deadline, Registration
+from compliance.models import Deadline, DeadlineQuerySet, Registration, people_of
 
 CHUNK = 500
 REASON_LENGTH = 100  # of a history row; the ledger keeps the whole reason
@@ -67,7 +67,7 @@ def waive_deadline(deadline: Deadline, *, on: date, by: User, reason: str) -> De
 def assign_deadlines(
     deadlines: Iterable[Deadline], *, owner: User | None, backup: User | None, by: User
 ) -> list[Deadline]:
-    """Name who sees to these that are still owed, and who stands in."""
+    """Name who sees to these that are still owed, and who stands in; both can see all of them."""
     if owner is not None and owner == backup:
         raise NotAllowed(f"{owner.username} cannot stand in for themselves. Name somebody else.")
     keys = sorted({deadline.pk for deadline in deadlines})
@@ -75,6 +75,7 @@ def assign_deadlines(
     with ledger.recording(by=by):
         for start in range(0, len(keys), CHUNK):
             rows = _locked(keys[start : start + CHUNK], [Deadline.Status.OWED])
+            _require_sight(rows, owner, backup)
             update_tracked(rows, reason="Assigned", owner=owner, backup=backup)
             for row in rows:
                 _record(
@@ -84,6 +85,17 @@ def assign_deadlines(
                 )  # fmt: skip
             assigned += rows
     return assigned
+
+
+def _require_sight(rows: Sequence[Deadline], *people: User | None) -> None:
+    portfolios = {row.registration.entity.portfolio_id for row in rows}
+    able = set(people_of(portfolios).filter(pk__in=[one.pk for one in people if one]))
+    for one in people:
+        if one is not None and one not in able:
+            raise NotAllowed(
+                f"{one.username} cannot see all of these deadlines. Name an active member of "
+                "their portfolio, or add a membership first."
+            )
 
 
 def set_management(
@@ -119,14 +131,20 @@ def set_management(
         return row
 
 
-def _follow_management(registration: Registration, by: User, reason: str, today: date) -> None:
+def moved_by_management(registration: Registration, to: str, *, today: date) -> DeadlineQuerySet:
+    """The deadlines that go, or come back, when it is managed in that way."""
     found = Deadline.objects.filter(registration=registration)
-    if registration.management == Registration.Management.MANAGED:
-        paused = found.filter(status=Deadline.Status.NOT_DUE)
-        _move_deadlines(paused, Deadline.Status.OWED, on=None, by=by, reason=reason)
-    else:
-        ahead = found.unmet().filter(due_on__gte=today)
-        _move_deadlines(ahead, Deadline.Status.NOT_DUE, on=None, by=by, reason=reason)
+    if to == Registration.Management.MANAGED:
+        return found.filter(status=Deadline.Status.NOT_DUE)
+    return found.unmet().filter(due_on__gte=today)
+
+
+def _follow_management(registration: Registration, by: User, reason: str, today: date) -> None:
+    to = registration.management
+    is_back = to == Registration.Management.MANAGED
+    status = Deadline.Status.OWED if is_back else Deadline.Status.NOT_DUE
+    rows = moved_by_management(registration, to, today=today)
+    _move_deadlines(rows, status, on=None, by=by, reason=reason)
 
 
 def _move_deadlines(

@@ -88,7 +88,10 @@ SIDEBAR = [
     },
     {
         "title": "Deadlines",
-        "items": [item("Deadlines", "event", "compliance.deadline")],
+        "items": [
+            item("Deadlines", "event", "compliance.deadline"),
+            item("Notices", "mark_email_read", "compliance.notice"),
+        ],
     },
     {
         "title": "Grants",

@@ -176,6 +176,21 @@ LEDGER_ORIGIN = env.str("LEDGER_ORIGIN", "goodstanding")
 # Our own target is this many working days before the due date.
 DEADLINE_LEAD_DAYS = env.int("DEADLINE_LEAD_DAYS", 10, validate=validate.Range(min=0, max=250))
 
+# Owner, backup, officers and everyone are told when so many days or fewer are left.
+ESCALATION_DAYS: list[int] = env.list("ESCALATION_DAYS", [30, 14, 7, 0], subcast=int)
+
+# --- Mail -------------------------------------------------------------------------------------
+_mail = env.dj_email_url("EMAIL_URL", "console:" if DEBUG else "smtp://localhost:25")
+EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
+EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_HOST"], _mail["EMAIL_PORT"]
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_USER"], _mail["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail["EMAIL_USE_TLS"], _mail["EMAIL_USE_SSL"]
+EMAIL_FILE_PATH = _mail["EMAIL_FILE_PATH"]
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Goodstanding <goodstanding@localhost>")
+# Where people find this site, for links in mail; empty = no links.
+SITE_URL = env.str("SITE_URL", "").rstrip("/")
+
 # --- Portals and lanes ------------------------------------------------------------------------
 # Where every portal answers in a rehearsal, as {PORTALS_BASE_URL}/{slug}; empty = the real ones.
 PORTALS_BASE_URL = env.str("PORTALS_BASE_URL", "")

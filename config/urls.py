@@ -7,6 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from compliance import api as compliance
 from compliance import api_franchise_tax as franchise_tax
+from compliance import api_moves as moves
 from compliance import api_preview as preview
 from config import health
 from filings import api as filings
@@ -27,7 +28,7 @@ router.register("portfolios", compliance.PortfolioViewSet)
 router.register("entities", franchise_tax.EntityViewSet)
 router.register("franchise-tax", franchise_tax.FranchiseTaxViewSet, basename="franchise-tax")
 router.register("registrations", filings.RegistrationViewSet)
-router.register("deadlines", compliance.DeadlineViewSet)
+router.register("deadlines", moves.DeadlineViewSet)
 router.register("preview-deadlines", preview.PreviewViewSet, basename="preview-deadlines")
 router.register("filings", filings.FilingViewSet)
 router.register("batches", filings.BatchViewSet)

@@ -380,7 +380,7 @@ class StatusCheckAdmin(ReadOnly, ScopedAdmin):
 class AskableRegistrationAdmin(RegistrationAdmin):
     """Registrations, with the question to the registry."""
 
-    actions_detail = ["ask_registry"]
+    actions_detail = ["ask_registry", *RegistrationAdmin.actions_detail]
 
     def has_ask_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         """Who may ask registries."""
@@ -423,7 +423,7 @@ class UnfiledFilter(admin.SimpleListFilter):
 class FileableDeadlineAdmin(DeadlineAdmin):
     """Deadlines, with the start of a filing."""
 
-    actions_detail = ["open_filing", "waive"]
+    actions_detail = ["open_filing", *DeadlineAdmin.actions_detail]
     list_filter = [UnfiledFilter, *DeadlineAdmin.list_filter]
 
     def has_prepare_permission(self, request: HttpRequest, object_id: Any = None) -> bool:

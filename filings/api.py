@@ -21,7 +21,7 @@ from compliance.api import (
     UsernameField,
     read_body,
 )
-from compliance.api import RegistrationViewSet as ReadRegistrationViewSet
+from compliance.api_moves import RegistrationViewSet as ManagedRegistrationViewSet
 from compliance.errors import NotFound
 from compliance.models import Deadline, Registration
 from compliance.permissions import requires
@@ -214,7 +214,7 @@ class StatusCheckViewSet(ScopedViewSet):
     filterset_class = StatusCheckFilter
 
 
-class RegistrationViewSet(ReadRegistrationViewSet):
+class RegistrationViewSet(ManagedRegistrationViewSet):
     """Registrations, with the move that looks their standing up."""
 
     @extend_schema(request=None, responses=StatusCheckSerializer)

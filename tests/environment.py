@@ -15,6 +15,8 @@ FOREIGN = (
     "BEHIND_PROXY",
     "CSRF_TRUSTED_ORIGINS",
     "DEBUG",
+    "EMAIL_URL",
+    "ESCALATION_DAYS",
     "FIELD_KEYS",
     "MEDIA_ROOT",
     "PACKS_DIR",
@@ -22,6 +24,7 @@ FOREIGN = (
     "PORTALS_DIR",
     "REDIS_URL",
     "SECRET_KEY",
+    "SITE_URL",
 )
 
 

@@ -14,6 +14,8 @@ from compliance.models import (
     Deadline,
     Entity,
     Membership,
+    Notice,
+    NoticeCopy,
     Officer,
     Portfolio,
     Registration,
@@ -143,6 +145,24 @@ class DeadlineFactory(DjangoModelFactory[Deadline]):
     citation = "8 Del. C. § 502"
     confidence = "high"
     pack_sha256 = "0" * 64
+
+
+class NoticeFactory(DjangoModelFactory[Notice]):
+    class Meta:
+        model = Notice
+
+    deadline = factory.SubFactory(DeadlineFactory)
+    rung = "owner"
+    days_left = 30
+    is_unowned = False
+
+
+class NoticeCopyFactory(DjangoModelFactory[NoticeCopy]):
+    class Meta:
+        model = NoticeCopy
+
+    notice = factory.SubFactory(NoticeFactory)
+    user = factory.SubFactory(UserFactory)
 
 
 class FilingFactory(DjangoModelFactory[Filing]):

@@ -7,14 +7,13 @@ from compliance.models.access import (
     OwnedByRegistration,
     Portfolio,
     ScopedQuerySet,
+    people_of,
 )
 from compliance.models.deadlines import (
     DUE_SOON_DAYS,
-    ESCALATION,
     Deadline,
     DeadlineQuerySet,
     Reckoning,
-    escalation_level,
 )
 from compliance.models.entities import (
     JURISDICTION,
@@ -24,6 +23,7 @@ from compliance.models.entities import (
     Registration,
     ShareClass,
 )
+from compliance.models.notices import Notice, NoticeCopy, Rung, escalation_level, ladder
 from compliance.models.record import (
     Event,
     LedgerEntry,
@@ -32,7 +32,6 @@ from compliance.models.record import (
 
 __all__ = [
     "DUE_SOON_DAYS",
-    "ESCALATION",
     "JURISDICTION",
     "Address",
     "ApiToken",
@@ -43,13 +42,18 @@ __all__ = [
     "LedgerEntry",
     "LedgerHead",
     "Membership",
+    "Notice",
+    "NoticeCopy",
     "Officer",
     "OwnedByEntity",
     "OwnedByRegistration",
     "Portfolio",
     "Reckoning",
     "Registration",
+    "Rung",
     "ScopedQuerySet",
     "ShareClass",
     "escalation_level",
+    "ladder",
+    "people_of",
 ]

@@ -1,5 +1,6 @@
 """Portfolios, who belongs to them, and the tokens of the API."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -79,6 +80,19 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.portfolio}"
+
+
+def people_of(portfolios: Collection[int]) -> "models.QuerySet[User]":
+    """The active people who may see every one of these portfolios."""
+    wanted = set(portfolios)
+    members = (
+        Membership.objects.filter(portfolio__in=wanted)
+        .values("user")
+        .annotate(seen=models.Count("portfolio"))
+        .filter(seen=len(wanted))
+    )
+    may_see = models.Q(is_superuser=True) | models.Q(pk__in=members.values("user"))
+    return User.objects.filter(may_see, is_active=True).order_by("username")
 
 
 class ApiToken(AbstractAuthToken):  # type: ignore[misc]

@@ -11,8 +11,6 @@ from compliance.models.access import OwnedByRegistration
 from compliance.models.entities import Registration
 
 DUE_SOON_DAYS = 30
-# Who is told once so many days or fewer are left; whoever was told before is told again.
-ESCALATION = [(30, "owner"), (14, "backup"), (7, "officer"), (0, "everyone")]
 
 
 class DeadlineQuerySet(OwnedByRegistration):
@@ -25,6 +23,26 @@ class DeadlineQuerySet(OwnedByRegistration):
     def due_within(self, days: int, *, today: date) -> "DeadlineQuerySet":
         """Owed, with a due date in the next days or already past."""
         return self.unmet().filter(due_on__lte=today + timedelta(days=days))
+
+    def seen_to_by(self, user: User) -> "DeadlineQuerySet":
+        """Those that this person owns or stands in for."""
+        return self.filter(Q(owner=user) | Q(backup=user))
+
+    def at_stage(self, stage: str, *, today: date) -> "DeadlineQuerySet":
+        """Those that stand there on that day, as `Deadline.stage` has it."""
+        soon = today + timedelta(days=DUE_SOON_DAYS)
+        match stage:
+            case Deadline.Stage.OVERDUE:
+                return self.unmet().filter(due_on__lt=today)
+            case Deadline.Stage.DUE_SOON:
+                return self.unmet().filter(due_on__range=(today, soon))
+            case Deadline.Stage.UPCOMING:
+                return self.unmet().filter(due_on__gt=soon, opens_on__gt=today)
+            case Deadline.Stage.OPEN:
+                already = Q(opens_on__isnull=True) | Q(opens_on__lte=today)
+                return self.unmet().filter(already, due_on__gt=soon)
+            case _:
+                return self.filter(status=stage)
 
 
 class Deadline(models.Model):
@@ -83,6 +101,7 @@ class Deadline(models.Model):
 
     class Meta:
         ordering = ["due_on", "id"]
+        permissions = [("assign_deadline", "Can say who sees to a deadline")]
         indexes = [
             models.Index(
                 fields=["due_on", "id"], condition=Q(status="owed"), name="owed_by_due_date"
@@ -151,12 +170,3 @@ class Reckoning(models.Model):
 
     def __str__(self) -> str:
         return f"{self.registration_id} through {self.through}"
-
-
-def escalation_level(deadline: Deadline, today: date) -> str:
-    """Who must know of it by now, as far up as the ladder goes; empty for nobody yet."""
-    if deadline.status != Deadline.Status.OWED:
-        return ""
-    left = (deadline.due_on - today).days
-    reached = [level for days, level in ESCALATION if left <= days]
-    return reached[-1] if reached else ""

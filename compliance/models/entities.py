@@ -213,6 +213,7 @@ class Registration(models.Model):
 
     class Meta:
         ordering = ["jurisdiction", "file_number"]
+        permissions = [("manage_registration", "Can begin or stop looking after a registration")]
         indexes = [
             models.Index(fields=["jurisdiction", "standing"], name="registration_by_standing"),
             models.Index(fields=["file_number"], name="registration_by_file_number"),

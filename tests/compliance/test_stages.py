@@ -19,7 +19,12 @@ from compliance.services import (
     waive_deadline,
 )
 from compliance.sync import sync_deadlines
-from tests.factories import DeadlineFactory, RegistrationFactory, UserFactory
+from tests.factories import (
+    DeadlineFactory,
+    MembershipFactory,
+    RegistrationFactory,
+    UserFactory,
+)
 
 TODAY = date(2026, 11, 18)
 THROUGH = date(2028, 5, 18)
@@ -245,6 +250,10 @@ def test_an_owner_and_a_backup_are_named_on_the_record(clerk: User) -> None:
     met = DeadlineFactory(period="2026")
     meet_deadlines([met], on=TODAY, by=clerk, reason="Paid")
 
+    for portfolio in (owed.registration.entity.portfolio, met.registration.entity.portfolio):
+        for person in (owner, backup):
+            MembershipFactory(portfolio=portfolio, user=person)
+
     assigned = assign_deadlines([owed, met], owner=owner, backup=backup, by=clerk)
 
     assert assigned == [owed]
@@ -267,8 +276,43 @@ def test_nobody_stands_in_for_themselves(clerk: User) -> None:
 
 @pytest.mark.django_db
 def test_whoever_sees_to_a_deadline_is_not_deleted(clerk: User) -> None:
-    owner = UserFactory()
-    assign_deadlines([DeadlineFactory()], owner=owner, backup=None, by=clerk)
+    deadline = DeadlineFactory()
+    owner = MembershipFactory(portfolio=deadline.registration.entity.portfolio).user
+    assign_deadlines([deadline], owner=owner, backup=None, by=clerk)
 
     with pytest.raises(ProtectedError):
         owner.delete()
+
+
+@pytest.mark.django_db
+def test_only_who_can_see_all_of_them_is_named(clerk: User) -> None:
+    seen, unseen = DeadlineFactory(), DeadlineFactory()
+    member = MembershipFactory(portfolio=seen.registration.entity.portfolio).user
+
+    with pytest.raises(NotAllowed, match="cannot see all of these deadlines"):
+        assign_deadlines([seen, unseen], owner=member, backup=None, by=clerk)
+
+    seen.refresh_from_db()
+    assert seen.owner is None
+    assert told("deadline.assigned") == []
+
+
+@pytest.mark.django_db
+def test_the_question_for_a_stage_agrees_with_the_stage_of_each_row() -> None:
+    for status in Deadline.Status.values:
+        for due in (-400, -1, 0, 30, 31, 300):
+            for opens in (None, -500, due - 20):
+                due_on = TODAY + timedelta(days=due)
+                DeadlineFactory(
+                    status=status,
+                    settled_on=TODAY if status in ("met", "waived") else None,
+                    due_on=due_on,
+                    opens_on=None if opens is None else TODAY + timedelta(days=opens),
+                )
+
+    rows = Deadline.objects.all()
+    for stage in Deadline.Stage.values:
+        expected = {row.pk for row in rows if row.stage(TODAY) == stage}
+        assert expected, stage
+        found = Deadline.objects.at_stage(stage, today=TODAY)
+        assert set(found.values_list("pk", flat=True)) == expected, stage

@@ -22,8 +22,10 @@ PERMISSION_OF = {
     "GET registrations": READ,
     "GET registrations/<pk>": READ,
     "POST registrations/<pk>/check_standing": CHECK,
+    "POST registrations/<pk>/set_management": "compliance.manage_registration",
     "GET deadlines": READ,
     "GET deadlines/<pk>": READ,
+    "POST deadlines/<pk>/assign": "compliance.assign_deadline",
     "POST preview-deadlines": READ,  # it computes and keeps nothing
     "GET filings": READ,
     "POST filings": PREPARE,

@@ -25,6 +25,7 @@ from tests.factories import (
     EntityFactory,
     FilingFactory,
     MembershipFactory,
+    NoticeCopyFactory,
     PortfolioFactory,
     RegistrationFactory,
     ShareClassFactory,
@@ -34,8 +35,14 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db
 
-# What no page lists: a secret, what repeats other rows, and bytes that show with their intent.
-UNLISTED = {"compliance.reckoning", "portals.installationkey", "portals.intentpayload"}
+# What no page lists: a secret, what repeats other rows, bytes that show with their intent, and
+# copies that show with their notice.
+UNLISTED = {
+    "compliance.noticecopy",
+    "compliance.reckoning",
+    "portals.installationkey",
+    "portals.intentpayload",
+}
 OURS = ("compliance", "portals", "filings", "grants")
 
 
@@ -52,6 +59,7 @@ def one_of_everything() -> None:
     MembershipFactory()
     LimitBlock.objects.create(lane=intent.portal.lane, seconds=3600, requests=1)
     Event.objects.create(type="filing.accepted", subject="filing:1")
+    NoticeCopyFactory()
     ApiToken.objects.create(UserFactory(), name="nightly", scopes=["read"])
     Group.objects.get_or_create(name="Auditor")
     Schedule.objects.create(name="sweep", func="portals.tasks.wake_lanes")
@@ -159,9 +167,9 @@ def test_the_record_cannot_be_written_even_by_a_superuser(
 
     assert not written & {
         "compliance.ledgerentry", "compliance.ledgerhead", "compliance.event",
-        "compliance.deadline", "portals.intent", "portals.attempt", "portals.resolution",
-        "portals.lane", "filings.batch", "filings.statuscheck", "django_q.schedule",
-        "django_q.success", "django_q.failure", "django_q.ormq",
+        "compliance.deadline", "compliance.notice", "portals.intent", "portals.attempt",
+        "portals.resolution", "portals.lane", "filings.batch", "filings.statuscheck",
+        "django_q.schedule", "django_q.success", "django_q.failure", "django_q.ormq",
     }  # fmt: skip
 
 

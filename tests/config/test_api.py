@@ -32,7 +32,10 @@ LISTS = [row for row in PERMISSION_OF if row.startswith("GET") and "<" not in ro
 ROWS = [row for row in PERMISSION_OF if "<" in row]
 OWNED = [row for row in ROWS if not row.split()[1].startswith(SHARED)]
 # Bodies that every move takes, so that a refusal is about who asks and not about what.
-BODY = {"reason": "because", "number": "1", "answers": {"a": "b"}}
+BODY = {
+    "reason": "because", "number": "1", "answers": {"a": "b"}, "management": "dormant",
+    "owner": None, "backup": None,
+}  # fmt: skip
 PROBLEM = "application/problem+json"
 
 

@@ -12,7 +12,7 @@ from django.db.models import Q
 WORK = {
     "compliance": (
         "portfolio", "entity", "officer", "address", "shareclass", "registration", "deadline",
-        "ledgerentry", "ledgerhead", "event",
+        "notice", "ledgerentry", "ledgerhead", "event",
     ),
     "portals": ("portal", "lane", "limitblock", "intent", "attempt", "resolution"),
     "filings": ("filing", "batch", "statuscheck"),
@@ -47,6 +47,8 @@ ROLES: dict[str, list[str]] = {
         "grants.withdraw_grant",
         "filings.request_check",
         "compliance.change_deadline",
+        "compliance.assign_deadline",
+        "compliance.manage_registration",
     ],
     "Auditor": LOOK,
     "Operator": [*LOOK, "portals.change_portal", "portals.change_lane", *CREDENTIALS],

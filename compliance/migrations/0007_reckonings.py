@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('compliance', '0003_deadline_stages'),
+        ('compliance', '0006_daily_escalation'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
