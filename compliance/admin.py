@@ -37,6 +37,7 @@ from compliance.admin_base import (
     go_to,
     person,
 )
+from compliance.admin_facts import FactsOnPage
 from compliance.errors import DomainError
 from compliance.exposure import cost_per_day
 from compliance.models import (
@@ -312,7 +313,7 @@ def shown_standing(row: Registration) -> SafeString:
     return wording.state(row.standing, word)
 
 
-class RegistrationAdmin(TrackedAdmin):
+class RegistrationAdmin(FactsOnPage, TrackedAdmin):
     """Entities in their jurisdictions, and how they stand there."""
 
     list_display = ["name_shown", "jurisdiction", "file_number", "standing_shown", "read_shown"]

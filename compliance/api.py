@@ -21,6 +21,7 @@ from compliance.models import (
     Officer,
     Portfolio,
     Registration,
+    RegistrationEvent,
     ShareClass,
 )
 
@@ -164,18 +165,29 @@ class EntitySerializer(serializers.ModelSerializer[Entity]):
         ]  # fmt: skip
 
 
+class RegistrationEventSerializer(serializers.ModelSerializer[RegistrationEvent]):
+    """Something that happened to a registration and that a duty counts from."""
+
+    class Meta:
+        model = RegistrationEvent
+        fields = ["id", "name", "happened_on", "retracted_at"]
+
+
 class RegistrationSerializer(serializers.ModelSerializer[Registration]):
     """An entity in one jurisdiction, with what its registry last said and when."""
 
     portfolio = serializers.SlugField(source="entity.portfolio.slug", read_only=True)
     name = serializers.CharField(read_only=True)
+    traits = serializers.ListField(child=serializers.CharField(), read_only=True)
+    events = RegistrationEventSerializer(many=True, read_only=True)
 
     class Meta:
         model = Registration
         fields = [
             "id", "portfolio", "entity", "name", "jurisdiction", "is_foreign", "file_number",
-            "registered_on", "ended_on", "registered_agent", "standing", "standing_words",
-            "standing_source", "standing_read_at", "standing_sha256", "standing_is_stale",
+            "registered_on", "ended_on", "registered_agent", "traits", "events", "standing",
+            "standing_words", "standing_source", "standing_read_at", "standing_sha256",
+            "standing_is_stale",
         ]  # fmt: skip
 
 
@@ -297,6 +309,7 @@ class RegistrationViewSet(ScopedViewSet):
 
     queryset = (
         Registration.objects.select_related("entity__portfolio")
+        .prefetch_related("events")
         .defer("entity__tax_id")
         .order_by("id")
     )

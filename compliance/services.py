@@ -1,5 +1,6 @@
 """Changes to deadlines: what comes to be owed, who sees to it, what is met, waived or paused."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -48,7 +49,7 @@ class SyncCounts:
     not_managed: int = 0
     created: int = 0
     kept: int = 0
-    # The law or the facts now say another date than the row; a person decides.
+    # The law or the facts now say another date than the row, or none; a person decides.
     differing: int = 0
     without_pack: dict[str, int] = field(default_factory=dict)
 
@@ -63,7 +64,18 @@ def facts_of(registration: Registration) -> Facts:
         registered_on=registration.registered_on,
         ended_on=registration.ended_on,
         fiscal_year_end=(entity.fiscal_year_end_month, entity.fiscal_year_end_day),
+        traits=frozenset(registration.traits),
+        events=_events_of(registration),
     )
+
+
+def _events_of(registration: Registration) -> dict[str, tuple[date, ...]]:
+    """When each thing happened; filtered here, so that a prefetch of all serves it."""
+    told: dict[str, tuple[date, ...]] = {}
+    for event in registration.events.all():
+        if event.retracted_at is None:
+            told[event.name] = (*told.get(event.name, ()), event.happened_on)
+    return told
 
 
 def sync_deadlines(
@@ -179,7 +191,7 @@ def _follow_management(registration: Registration, by: User, reason: str, today:
 def _next_chunk(chosen: "QuerySet[Registration]", *, after: int) -> list[Registration]:
     """The next registrations by key, locked, so that two synchronisations cannot meet."""
     rows = chosen.filter(pk__gt=after).order_by("pk").select_related("entity")
-    return list(rows.select_for_update(of=("self",))[:CHUNK])
+    return list(rows.prefetch_related("events").select_for_update(of=("self",))[:CHUNK])
 
 
 def _sync_chunk(
@@ -189,12 +201,11 @@ def _sync_chunk(
     by: User,
     counts: SyncCounts,
 ) -> None:
-    known = {
-        (registration_id, duty, period): due_on
-        for registration_id, duty, period, due_on in Deadline.objects.filter(
-            registration__in=chunk
-        ).values_list("registration_id", "duty", "period", "due_on")
-    }
+    known: dict[int, dict[tuple[str, str], tuple[date, str]]] = defaultdict(dict)
+    for registration_id, duty, period, due_on, status in Deadline.objects.filter(
+        registration__in=chunk
+    ).values_list("registration_id", "duty", "period", "due_on", "status"):
+        known[registration_id][duty, period] = (due_on, status)
     missing = []
     for registration in chunk:
         counts.registrations += 1
@@ -206,14 +217,27 @@ def _sync_chunk(
             left_out = counts.without_pack.get(registration.jurisdiction, 0)
             counts.without_pack[registration.jurisdiction] = left_out + 1
             continue
+        there = known.pop(registration.pk, {})
         for owed in _owed_by(registration, pack, *span):
-            due_on = known.get((registration.pk, owed.duty, owed.period))
-            if due_on is None:
+            found = there.pop((owed.duty, owed.period), None)
+            if found is None:
                 missing.append(_row(registration, owed, pack))
-            counts.kept += due_on is not None
-            counts.differing += due_on not in (None, owed.due_on)
+                continue
+            counts.kept += 1
+            counts.differing += found[0] != owed.due_on
+        counts.differing += _without_ground(there, max(registration.registered_on, span[0]), span)
     _create(missing, by)
     counts.created += len(missing)
+
+
+def _without_ground(
+    left: dict[tuple[str, str], tuple[date, str]], since: date, span: tuple[date, date]
+) -> int:
+    """How many still count as owed in that time although the law or the facts no longer ask."""
+    return sum(
+        status == Deadline.Status.OWED and since <= due_on <= span[1]
+        for due_on, status in left.values()
+    )
 
 
 def _owed_by(

@@ -21,7 +21,7 @@ from compliance.api import (
     UsernameField,
     read_body,
 )
-from compliance.api import RegistrationViewSet as ReadRegistrationViewSet
+from compliance.api_facts import RegistrationViewSet as ReadRegistrationViewSet
 from compliance.errors import NotFound
 from compliance.models import Deadline, Registration
 from compliance.permissions import requires

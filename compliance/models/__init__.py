@@ -23,6 +23,7 @@ from compliance.models.entities import (
     Registration,
     ShareClass,
 )
+from compliance.models.facts import RegistrationEvent, RegistrationEventQuerySet
 from compliance.models.record import (
     Event,
     LedgerEntry,
@@ -47,6 +48,8 @@ __all__ = [
     "OwnedByRegistration",
     "Portfolio",
     "Registration",
+    "RegistrationEvent",
+    "RegistrationEventQuerySet",
     "ScopedQuerySet",
     "ShareClass",
     "escalation_level",

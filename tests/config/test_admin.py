@@ -26,6 +26,7 @@ from tests.factories import (
     FilingFactory,
     MembershipFactory,
     PortfolioFactory,
+    RegistrationEventFactory,
     RegistrationFactory,
     ShareClassFactory,
     StatusCheckFactory,
@@ -47,6 +48,7 @@ def one_of_everything() -> None:
     BatchFactory()
     StatusCheckFactory()
     ShareClassFactory()
+    RegistrationEventFactory()
     CredentialFactory(portal=intent.portal)
     AttachmentFactory()
     MembershipFactory()

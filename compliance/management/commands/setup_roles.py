@@ -12,7 +12,7 @@ from django.db.models import Q
 WORK = {
     "compliance": (
         "portfolio", "entity", "officer", "address", "shareclass", "registration", "deadline",
-        "ledgerentry", "ledgerhead", "event",
+        "ledgerentry", "ledgerhead", "event", "registrationevent",
     ),
     "portals": ("portal", "lane", "limitblock", "intent", "attempt", "resolution"),
     "filings": ("filing", "batch", "statuscheck"),

@@ -56,6 +56,7 @@ def sentence(counts: SyncCounts) -> str:
     told += f"registrations seen: {counts.registrations}."
     if counts.differing:
         told += (
-            f" With another due date than the law now gives, and not moved: {counts.differing}."
+            " With another due date than law and facts now give, or with none, and left as they "
+            f"are: {counts.differing}."
         )
     return told
