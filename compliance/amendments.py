@@ -187,7 +187,8 @@ def impact_of(before: Pack | None, after: Pack | None, *, since: date, through: 
     rows = Registration.objects.filter(
         jurisdiction=law.jurisdiction, management=Registration.Management.MANAGED
     )
-    streamed = rows.select_related("entity").defer("entity__tax_id").order_by("pk")
+    complete = rows.select_related("entity").prefetch_related("events").order_by("pk")
+    streamed = complete.defer("entity__tax_id")
     for registration in streamed.iterator(chunk_size=CHUNK):
         impact.registrations += 1
         old = _by_period(before, registration, since - REACH, through + REACH)
@@ -317,7 +318,8 @@ def _outdated(pack: Pack) -> "QuerySet[Deadline]":
     """What is owed by another version of the pack than the one installed."""
     owed = Deadline.objects.unmet().filter(registration__jurisdiction=pack.jurisdiction)
     rows = owed.exclude(pack_sha256=pack.sha256).select_related("registration__entity")
-    return rows.defer("registration__entity__tax_id").order_by("pk")
+    complete = rows.prefetch_related("registration__events").order_by("pk")
+    return complete.defer("registration__entity__tax_id")
 
 
 def _chunks(rows: "QuerySet[Deadline]") -> Iterator[list[Deadline]]:

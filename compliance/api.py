@@ -23,6 +23,7 @@ from compliance.models import (
     Officer,
     Portfolio,
     Registration,
+    RegistrationEvent,
     ShareClass,
 )
 
@@ -166,17 +167,28 @@ class EntitySerializer(serializers.ModelSerializer[Entity]):
         ]  # fmt: skip
 
 
+class RegistrationEventSerializer(serializers.ModelSerializer[RegistrationEvent]):
+    """Something that happened to a registration and that a duty counts from."""
+
+    class Meta:
+        model = RegistrationEvent
+        fields = ["id", "name", "happened_on", "retracted_at"]
+
+
 class RegistrationSerializer(serializers.ModelSerializer[Registration]):
     """An entity in one jurisdiction, with what its registry last said and when."""
 
     portfolio = serializers.SlugField(source="entity.portfolio.slug", read_only=True)
     name = serializers.CharField(read_only=True)
+    traits = serializers.ListField(child=serializers.CharField(), read_only=True)
+    events = RegistrationEventSerializer(many=True, read_only=True)
 
     class Meta:
         model = Registration
         fields = [
             "id", "portfolio", "entity", "name", "jurisdiction", "is_foreign", "file_number",
-            "registered_on", "ended_on", "registered_agent", "management", "standing",
+            "registered_on", "ended_on", "registered_agent", "management", "traits", "events",
+            "standing",
             "standing_words", "standing_source", "standing_read_at", "standing_sha256",
             "standing_is_stale",
         ]  # fmt: skip
@@ -320,6 +332,7 @@ class RegistrationViewSet(ScopedViewSet):
 
     queryset = (
         Registration.objects.select_related("entity__portfolio")
+        .prefetch_related("events")
         .defer("entity__tax_id")
         .order_by("id")
     )

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from compliance.api import DeadlineViewSet as ReadDeadlineViewSet
 from compliance.api import ReasonSerializer, read_body
-from compliance.api import RegistrationViewSet as ReadRegistrationViewSet
+from compliance.api_facts import RegistrationViewSet as ToldRegistrationViewSet
 from compliance.errors import NotAllowed, NotFound
 from compliance.models import Deadline, Registration, people_of
 from compliance.permissions import requires
@@ -33,7 +33,7 @@ class PeopleSerializer(serializers.Serializer[Any]):
     backup = serializers.CharField(max_length=150, allow_null=True)
 
 
-class RegistrationViewSet(ReadRegistrationViewSet):
+class RegistrationViewSet(ToldRegistrationViewSet):
     """Registrations, with the move that begins or stops looking after one."""
 
     @extend_schema(request=ManagementSerializer)

@@ -31,6 +31,13 @@ class QuestionSerializer(serializers.Serializer[Any]):
         source="traits",
         help_text="Each `only_if` of a pack that holds for it.",
     )
+    event = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        default=list,
+        max_length=MOST_TRAITS,
+        source="events",
+        help_text="What happened and when, each as NAME=YYYY-MM-DD.",
+    )
     through = serializers.DateField()
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
@@ -66,5 +73,6 @@ class PreviewViewSet(ApiViewSet):
         asked = QuestionSerializer(data=request.data or request.query_params)
         asked.is_valid(raise_exception=True)
         given = dict(asked.validated_data)
-        question = Question(**{**given, "traits": frozenset(given["traits"])})
+        several = {"traits": frozenset(given["traits"]), "events": tuple(given["events"])}
+        question = Question(**{**given, **several})
         return Response([shown(owed) for owed in preview_deadlines(question)])

@@ -14,6 +14,11 @@ from compliance.rules import Case, Duty, Expected, Pack
 LOOK_BACK = timedelta(days=366 + 7)
 
 
+def target_of(kind: str, *, is_foreign: bool) -> str:
+    """A kind of entity as the packs write it in full."""
+    return f"{'foreign' if is_foreign else 'domestic'}-{kind}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What must be known of an entity in one jurisdiction to tell its duties."""
@@ -30,7 +35,7 @@ class Facts:
     @property
     def target(self) -> str:
         """Its kind as the packs write it."""
-        return f"{'foreign' if self.is_foreign else 'domestic'}-{self.kind}"
+        return target_of(self.kind, is_foreign=self.is_foreign)
 
     @property
     def base(self) -> date:

@@ -1,12 +1,15 @@
 """What the law would ask of an entity that need not exist, for the command and the API alike."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
+from compliance.calendars import parse_day
 from compliance.deadlines import Facts, Owed, deadlines_for
-from compliance.due import RuleError, parse_month_day
+from compliance.due import EVENTS, RuleError, parse_month_day
 from compliance.errors import Malformed
-from compliance.rules import pack_of
+from compliance.rules import Pack, pack_of
 
 SHOWN = ("duty", "period", "opens_on", "due_on", "fee", "citation", "confidence")
 
@@ -24,6 +27,7 @@ class Question:
     registered_on: date | None = None
     fiscal_year_end: str = "12-31"
     traits: frozenset[str] = frozenset()
+    events: tuple[str, ...] = ()  # each as NAME=YYYY-MM-DD
 
 
 def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
@@ -37,6 +41,8 @@ def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
         raise Malformed(
             f"A foreign entity's dates count from its registration. Add {mark}registered."
         )
+    pack = pack_of(question.jurisdiction.upper())
+    _refuse_unknown(question.traits, pack)
     facts = Facts(
         kind=question.kind,
         formed_on=question.formed_on,
@@ -44,15 +50,37 @@ def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
         registered_on=question.registered_on,
         fiscal_year_end=_year_end(question.fiscal_year_end, mark),
         traits=question.traits,
+        events=parse_events(question.events),
     )
-    pack = pack_of(question.jurisdiction.upper())
     return deadlines_for(pack, facts, question.through, question.since)
+
+
+def parse_events(texts: Iterable[str]) -> dict[str, tuple[date, ...]]:
+    """Events as they are asked for: NAME=YYYY-MM-DD, as often as one happened."""
+    found: dict[str, tuple[date, ...]] = defaultdict(tuple)
+    for text in texts:
+        name, _, day = text.partition("=")
+        if name not in EVENTS[1:] or not day:  # formation is told by itself
+            raise Malformed(
+                f"“{text:.60}” is no event. Write it as NAME=YYYY-MM-DD; the names are "
+                f"{', '.join(EVENTS[1:])}."
+            )
+        found[name] += (parse_day(day),)
+    return dict(found)
 
 
 def shown(owed: Owed) -> dict[str, str | None]:
     """A deadline as the answer shows it: text, or nothing."""
     values = {name: getattr(owed, name) for name in SHOWN}
     return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def _refuse_unknown(traits: frozenset[str], pack: Pack) -> None:
+    for trait in sorted(traits - set(pack.traits)):
+        known = "; ".join(f"{name} ({words})" for name, words in pack.traits.items())
+        raise Malformed(
+            f"“{trait:.60}” decides no duty of {pack.title}. Known are: {known or 'none'}."
+        )
 
 
 def _year_end(text: str, mark: str) -> tuple[int, int]:

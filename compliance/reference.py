@@ -252,6 +252,7 @@ def _section(pack: Pack, duty: Duty) -> str:
 
 def _rows(pack: Pack, duty: Duty) -> Iterator[tuple[str, str]]:
     yield "Who", _who(duty)
+    yield "Only if", _sentence(pack.traits[duty.only_if]) if duty.only_if else ""
     yield "In force", _in_force(duty)
     yield "When", _sentence(f"{_rhythm(duty)}. {_begins(duty)}") if duty.due else ""
     yield "Open", _sentence(opens_words(duty.opens)) if duty.opens else ""

@@ -238,6 +238,8 @@ class Pack(Part):
     agency: str = Field(min_length=1)
     verified_on: date
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    # What each `only_if` says of an entity, in words that a person can affirm.
+    traits: dict[Slug, Annotated[str, Field(min_length=1, max_length=300)]] = {}
     duty: tuple[Duty, ...] = Field(min_length=1)
     sha256: str = ""  # of the file's bytes; the loader's word, never the file's
 
@@ -250,6 +252,17 @@ class Pack(Part):
                     f"two duties “{one.id}” bind the same kind of entity at the same time; "
                     "give one another id, kind, “from” or “until”"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def traits_are_in_words(self) -> "Pack":
+        """A person is asked nothing that is not told, and nothing that decides no duty."""
+        asked = {duty.only_if for duty in self.duty if duty.only_if}
+        if asked != set(self.traits):
+            trait = min(asked ^ set(self.traits))
+            raise ValueError(
+                f"[traits] and the only_if of the duties must name the same: look at “{trait}”"
+            )
         return self
 
     @cached_property

@@ -40,7 +40,18 @@ def facts_of(registration: Registration) -> Facts:
         registered_on=registration.registered_on,
         ended_on=registration.ended_on,
         fiscal_year_end=(entity.fiscal_year_end_month, entity.fiscal_year_end_day),
+        traits=frozenset(registration.traits),
+        events=_events_of(registration),
     )
+
+
+def _events_of(registration: Registration) -> dict[str, tuple[date, ...]]:
+    """When each thing happened; filtered here, so that a prefetch of all serves it."""
+    told: dict[str, tuple[date, ...]] = {}
+    for event in registration.events.all():
+        if event.retracted_at is None:
+            told[event.name] = (*told.get(event.name, ()), event.happened_on)
+    return told
 
 
 def meet_deadlines(

@@ -6,11 +6,12 @@ worked out before from the same law and the same facts is passed over.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -34,9 +35,9 @@ COPIED = (
 )  # fmt: skip
 # What the law asks about; the rest of a registration is not read.
 READ = (
-    "jurisdiction", "is_foreign", "registered_on", "ended_on", "management", "entity__kind",
-    "entity__formed_on", "entity__fiscal_year_end_month", "entity__fiscal_year_end_day",
-    "entity__portfolio",
+    "jurisdiction", "is_foreign", "registered_on", "ended_on", "management", "traits",
+    "entity__kind", "entity__formed_on", "entity__fiscal_year_end_month",
+    "entity__fiscal_year_end_day", "entity__portfolio",
 )  # fmt: skip
 COLUMNS = ("id", "registration", "pack_sha256", "target_on", "status", *COPIED)
 
@@ -50,9 +51,16 @@ class SyncCounts:
     unchanged: int = 0  # registrations whose law and facts are those of the last time
     created: int = 0
     kept: int = 0
-    # The law or the facts now say another date than the row; a person decides.
+    # The law or the facts now say another date than the row, or none; a person decides.
     differing: int = 0
     without_pack: dict[str, int] = field(default_factory=dict)
+
+
+class Known(NamedTuple):
+    """What is on file of a deadline."""
+
+    due_on: date
+    status: str
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,8 @@ def sync_deadlines(
 def _next_chunk(chosen: "QuerySet[Registration]", *, after: int) -> list[Registration]:
     """The next registrations by key, locked, so that two synchronisations cannot meet."""
     rows = chosen.filter(pk__gt=after).order_by("pk").select_related("entity")
-    return list(rows.only(*READ).select_for_update(of=("self",))[:CHUNK])
+    rows = rows.only(*READ).prefetch_related("events")
+    return list(rows.select_for_update(of=("self",))[:CHUNK])
 
 
 def _to_reckon(
@@ -163,20 +172,30 @@ def _sync_chunk(
     missing: list[Missing] = []
     settled: list[Asked] = []
     for one in asked:
+        there = known.pop(one.registration.pk, {})
         differing = 0
         for owed in one.owed(*span):
-            due_on = known.get((one.registration.pk, owed.duty, owed.period))
-            if due_on is None:
+            found = there.pop((owed.duty, owed.period), None)
+            if found is None:
                 missing.append(Missing(one, owed))
             else:
                 counts.kept += 1
-                differing += due_on != owed.due_on
+                differing += found.due_on != owed.due_on
+        since = max(one.registration.registered_on, span[0])
+        differing += _without_ground(there.values(), since, span[1])
         counts.differing += differing
         if not differing:  # what a person must decide is told every time
             settled.append(one)
     _create(missing, by)
     counts.created += len(missing)
     _note_reckoned(settled, span[1])
+
+
+def _without_ground(left: Iterable[Known], since: date, through: date) -> int:
+    """How many still count as owed in that time although the law or the facts no longer ask."""
+    return sum(
+        row.status == Deadline.Status.OWED and since <= row.due_on <= through for row in left
+    )
 
 
 def _note_reckoned(settled: Sequence[Asked], through: date) -> None:
@@ -192,11 +211,14 @@ def _note_reckoned(settled: Sequence[Asked], through: date) -> None:
     )
 
 
-def _known(asked: Sequence[Asked]) -> dict[tuple[int, str, str], date]:
+def _known(asked: Sequence[Asked]) -> dict[int, dict[tuple[str, str], Known]]:
     keys = [one.registration.pk for one in asked]
     rows = Deadline.objects.filter(registration__in=keys).order_by()
-    told = rows.values_list("registration_id", "duty", "period", "due_on")
-    return {(registration, duty, period): due_on for registration, duty, period, due_on in told}
+    found: dict[int, dict[tuple[str, str], Known]] = defaultdict(dict)
+    columns = ("registration_id", "duty", "period", "due_on", "status")
+    for registration, duty, period, due_on, status in rows.values_list(*columns):
+        found[registration][duty, period] = Known(due_on, status)
+    return found
 
 
 def _create(missing: Sequence[Missing], by: User) -> None:

@@ -81,6 +81,7 @@ SIDEBAR = [
         "items": [
             item("Entities", "domain", "compliance.entity"),
             item("Registrations", "app_registration", "compliance.registration"),
+            item("Events of registrations", "history_edu", "compliance.registrationevent"),
             item("Officers", "badge", "compliance.officer"),
             item("Addresses", "location_on", "compliance.address"),
             item("Share classes", "pie_chart", "compliance.shareclass"),

@@ -19,6 +19,7 @@ from compliance.models import (
     Officer,
     Portfolio,
     Registration,
+    RegistrationEvent,
     ShareClass,
 )
 from filings.models import Batch, Filing, StatusCheck
@@ -128,6 +129,15 @@ class RegistrationFactory(DjangoModelFactory[Registration]):
     file_number = factory.Sequence(lambda n: f"{7_000_000 + n}")
     registered_on = date(2019, 3, 14)
     registered_agent = "Harbor Agents LLC"
+
+
+class RegistrationEventFactory(DjangoModelFactory[RegistrationEvent]):
+    class Meta:
+        model = RegistrationEvent
+
+    registration = factory.SubFactory(RegistrationFactory)
+    name = RegistrationEvent.Name.REGISTRY_NOTICE
+    happened_on = date(2026, 10, 1)
 
 
 class DeadlineFactory(DjangoModelFactory[Deadline]):

@@ -18,6 +18,7 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from compliance import wording
+from compliance.admin.facts import FactsOnPage
 from compliance.admin_base import (
     ReasonForm,
     RefusalsTold,
@@ -103,7 +104,7 @@ class ManagementForm(ReasonForm):
         }
 
 
-class RegistrationAdmin(TrackedAdmin):
+class RegistrationAdmin(FactsOnPage, TrackedAdmin):
     """Entities in their jurisdictions, and how they stand there."""
 
     list_display = ["name_shown", "jurisdiction", "file_number", "standing_shown", "read_shown"]

@@ -11,8 +11,16 @@ from django.db import models
 from compliance import ledger
 from compliance.errors import NotAllowed
 from compliance.history import remember
+from compliance.imports.facts import EventKey, known_events, new_events, refuse_events
 from compliance.imports.rows import EntityRow, RegistrationCells
-from compliance.models import Address, Entity, Officer, Portfolio, Registration
+from compliance.models import (
+    Address,
+    Entity,
+    Officer,
+    Portfolio,
+    Registration,
+    RegistrationEvent,
+)
 
 Row = TypeVar("Row", bound=models.Model)
 REASON = "Imported from a file"
@@ -35,6 +43,7 @@ class Dossier:
     registrations: list[Registration] = field(default_factory=list)
     officers: list[Officer] = field(default_factory=list)
     address: Address | None = None
+    events: set[EventKey] = field(default_factory=set)
     # What rows of this file have said of it, so that no later row says otherwise.
     told: frozenset[str] = frozenset()
 
@@ -98,7 +107,9 @@ class Plan:
         """Write everything in a few statements, with its history and its ledger entries."""
         # Entities first: the others refer to them.
         self._create(Entity, [change.dossier.entity for change in self.changes if change.created])
-        models_made: tuple[type[models.Model], ...] = (Registration, Officer, Address)
+        models_made: tuple[type[models.Model], ...] = (
+            Registration, RegistrationEvent, Officer, Address,
+        )  # fmt: skip
         for model in models_made:
             self._create(model, [row for row in self._made if isinstance(row, model)])
         for model in (Entity, Registration, Address):
@@ -120,6 +131,9 @@ class Plan:
         keys = list(self._dossiers)
         for registration in Registration.objects.filter(entity__in=keys):
             self._dossiers[registration.entity_id].registrations.append(registration)
+        if any(row.registration and row.registration.events for row in rows):
+            for key, event in known_events(keys):
+                self._dossiers[key].events.add(event)
         for officer in Officer.objects.filter(entity__in=keys, until__isnull=True):
             self._dossiers[officer.entity_id].officers.append(officer)
         for address in Address.objects.filter(entity__in=keys, use=Address.Use.PRINCIPAL):
@@ -213,6 +227,7 @@ class Plan:
                 f"registered_on: {cells.registered_on} is before the entity was formed, on "
                 f"{formed}. Correct one of them."
             )
+        refuse_events(cells, formed)
         known = _registration_of(dossier, cells)
         if known:
             values = _registration_values(cells)
@@ -257,6 +272,9 @@ class Plan:
         known = _registration_of(dossier, cells)
         if known:
             changed = self._set(known, _registration_values(cells))
+            fresh = new_events(known, cells, dossier.events)
+            self._made += fresh
+            changed += ["events"] if fresh else []
             return [f"registration.{cells.jurisdiction}.{name}" for name in changed]
         made = Registration(
             entity=dossier.entity,
@@ -265,10 +283,12 @@ class Plan:
             is_foreign=_is_foreign(dossier.entity, cells),
             registered_on=cells.registered_on or dossier.entity.formed_on,
             registered_agent=cells.registered_agent,
+            traits=list(cells.traits or ()),
         )
         self._made.append(made)
         dossier.registrations.append(made)
         self._index_file(dossier, made)
+        self._made += new_events(made, cells, dossier.events)
         return [f"registration.{cells.jurisdiction}"]
 
     def _apply_officer(self, dossier: Dossier, name: str, title: str) -> list[str]:
@@ -343,7 +363,8 @@ def _registration_of(dossier: Dossier, cells: RegistrationCells) -> Registration
 
 def _registration_values(cells: RegistrationCells) -> dict[str, Any]:
     given = {"registered_on": cells.registered_on, "registered_agent": cells.registered_agent}
-    return {name: value for name, value in given.items() if value}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value}
+    return values | ({} if cells.traits is None else {"traits": list(cells.traits)})
 
 
 def _told_of(cells: RegistrationCells) -> str:

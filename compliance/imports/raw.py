@@ -13,7 +13,7 @@ from compliance.imports.values import Cell
 COLUMNS = (
     "external_id", "name", "type", "home_jurisdiction", "formed_on", "fiscal_year_end", "tax_id",
     "jurisdiction", "file_number", "registered_on", "registered_agent", "officer_name",
-    "officer_title", "street", "city", "region", "postal_code",
+    "officer_title", "street", "city", "region", "postal_code", "traits", "events",
 )  # fmt: skip
 ERRORS_COLUMN = "errors"  # of a file that we gave back; it may come in again
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run

@@ -11,10 +11,12 @@ from compliance.imports.values import (
     Cell,
     Jurisdictions,
     day_of,
+    events_of,
     kind_of,
     month_day_of,
     tax_id_of,
     text_of,
+    traits_of,
 )
 from compliance.models import Address, Entity, Officer, Registration
 
@@ -37,7 +39,7 @@ LONGEST: dict[str, int] = {
     for column, (model, name) in FIELDS.items()
 }
 ADDRESS = ("street", "city", "region", "postal_code")
-OF_REGISTRATION = ("file_number", "registered_on", "registered_agent")
+OF_REGISTRATION = ("file_number", "registered_on", "registered_agent", "traits", "events")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class RegistrationCells:
     file_number: str
     registered_on: date | None
     registered_agent: str
+    traits: tuple[str, ...] | None = None  # all of them, or nothing is said of them
+    events: tuple[tuple[str, date], ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -142,7 +146,12 @@ class _Reading:
             number,
             self._value("registered_on", day_of),
             self._text("registered_agent"),
+            self._traits(jurisdictions.traits_of(jurisdiction) if jurisdiction else {}),
+            self._value("events", lambda cell: events_of(str(cell))) or (),
         )
+
+    def _traits(self, known: dict[str, str]) -> tuple[str, ...] | None:
+        return self._value("traits", lambda cell: traits_of(str(cell), known))
 
     def _officer(self) -> tuple[str, str] | None:
         name, title = self._text("officer_name"), self._text("officer_title")

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from compliance.due import RuleError, parse_month_day
 from compliance.errors import Malformed
+from compliance.models import RegistrationEvent
 from compliance.rules import Pack
 
 Cell: TypeAlias = str | date  # a date only where the file itself says that it is one
@@ -43,6 +44,7 @@ class Jurisdictions:
 
     def __init__(self, packs: dict[str, Pack]) -> None:
         self._codes: defaultdict[str, set[str]] = defaultdict(set)
+        self._packs = packs
         for code, pack in packs.items():
             short = code.removeprefix("US-")
             for alias in (code, short, pack.title):
@@ -58,6 +60,10 @@ class Jurisdictions:
         raise Malformed(
             f"There is no pack for “{text:.60}”. Write a code such as US-DE, or add its pack."
         )
+
+    def traits_of(self, code: str) -> dict[str, str]:
+        """The traits that decide duties of a jurisdiction, each in words."""
+        return dict(self._packs[code].traits)
 
 
 def kind_of(text: str) -> str:
@@ -100,6 +106,32 @@ def month_day_of(cell: Cell) -> tuple[int, int]:
         raise Malformed(f"{error}.") from error
 
 
+def traits_of(text: str, known: dict[str, str]) -> tuple[str, ...]:
+    """The traits of a registration, separated by semicolons."""
+    found = _parts(text)
+    for trait in found:
+        if trait not in known:
+            told = "; ".join(f"{name} ({words})" for name, words in known.items()) or "none"
+            raise Malformed(
+                f"“{trait:.60}” decides no duty there. Known are: {told}. Separate several by “;”."
+            )
+    return tuple(sorted(set(found)))
+
+
+def events_of(text: str) -> tuple[tuple[str, date], ...]:
+    """What happened and when: registry_notice=2026-03-01, separated by semicolons."""
+    found = []
+    for part in _parts(text):
+        name, _, day = (piece.strip() for piece in part.partition("="))
+        if name not in RegistrationEvent.Name.values or not day:
+            raise Malformed(
+                f"“{part:.60}” is no event. Write it as NAME=YYYY-MM-DD, several separated by "
+                f"“;”; the names are {', '.join(RegistrationEvent.Name.values)}."
+            )
+        found.append((name, day_of(day)))
+    return tuple(dict.fromkeys(found))
+
+
 def tax_id_of(text: str) -> str:
     """A tax id; nine digits are written as an EIN."""
     digits = text.replace("-", "")
@@ -124,6 +156,10 @@ def text_of(text: str, *, longest: int) -> str:
     if len(text) > longest:
         raise Malformed(f"It has {len(text):,} characters; the most is {longest}. Shorten it.")
     return text
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in (piece.strip() for piece in text.split(";")) if part]
 
 
 def _slashed_day(text: str, month: str, day: str, year: str | None) -> date:

@@ -23,6 +23,7 @@ from compliance.models.entities import (
     Registration,
     ShareClass,
 )
+from compliance.models.facts import RegistrationEvent, RegistrationEventQuerySet
 from compliance.models.notices import Notice, NoticeCopy, Rung, escalation_level, ladder
 from compliance.models.record import (
     Event,
@@ -50,6 +51,8 @@ __all__ = [
     "Portfolio",
     "Reckoning",
     "Registration",
+    "RegistrationEvent",
+    "RegistrationEventQuerySet",
     "Rung",
     "ScopedQuerySet",
     "ShareClass",

@@ -197,6 +197,8 @@ class Registration(models.Model):
     registered_on = models.DateField()
     ended_on = models.DateField(null=True, blank=True, help_text="Withdrawn or dissolved by us.")
     registered_agent = models.CharField(max_length=300, blank=True)
+    # What its conditional duties ask, each a trait that a pack names. Only `set_traits` writes it.
+    traits = models.JSONField(default=list, blank=True, editable=False)
     management = models.CharField(
         max_length=20, choices=Management.choices, default=Management.MANAGED, editable=False
     )

@@ -35,6 +35,7 @@ from compliance.models import (
     Officer,
     Portfolio,
     Registration,
+    RegistrationEvent,
 )
 from compliance.rules import packs
 from tests.factories import EntityFactory, PortfolioFactory
@@ -755,3 +756,65 @@ def test_a_tax_id_that_lost_its_zero_is_refused() -> None:
     assert tax_id_of("012345678") == "01-2345678"
     with pytest.raises(DomainError, match="It has 8 digits, and an EIN has nine"):
         tax_id_of("12345678")
+
+
+FACTS = f"{SHORT},jurisdiction,file_number,traits,events"
+TRAITED = "E-1,Acme Inc.,corp,US-DE,2019-03-14,US-DE,7001"
+
+
+def test_traits_and_events_come_with_a_registration(
+    portfolio: Portfolio, write: Callable[..., Path]
+) -> None:
+    path = write(
+        FACTS,
+        f"{TRAITED},de-franchise-tax-5000,last_filing=2025-02-27; last_filing=2026-02-27",
+    )
+
+    summary, _ = run(path)
+    again, _ = run(path)
+
+    registration = Registration.objects.get()
+    assert (summary["created"], again["unchanged"]) == (1, 1)
+    assert registration.traits == ["de-franchise-tax-5000"]
+    days = [str(event.happened_on) for event in registration.events.all()]
+    assert days == ["2026-02-27", "2025-02-27"]
+    assert RegistrationEvent.history.count() == 2
+
+
+def test_a_later_file_changes_traits_and_adds_events_and_empty_cells_say_nothing(
+    portfolio: Portfolio, write: Callable[..., Path]
+) -> None:
+    run(write(FACTS, f"{TRAITED},de-franchise-tax-5000,last_filing=2025-02-27"))
+
+    silent, _ = run(write(FACTS, f"{TRAITED},,"))
+    later, _ = run(write(FACTS, f"{TRAITED},,last_filing=2025-02-27;registry_notice=2026-02-27"))
+
+    registration = Registration.objects.get()
+    assert (silent["unchanged"], later["changed"]) == (1, 1)
+    assert registration.traits == ["de-franchise-tax-5000"]
+    assert {event.name for event in registration.events.all()} == {
+        "last_filing",
+        "registry_notice",
+    }
+    newest = json.loads(bytes(LedgerEntry.objects.latest("seq").body))
+    assert newest["data"]["changed"] == ["registration.US-DE.events"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ("rich,", "traits: “rich” decides no duty there. Known are: de-franchise-tax-5000 (Its"),
+        (",party=2026-01-01", "events: “party=2026-01-01” is no event"),
+        (",last_filing", "Write it as NAME=YYYY-MM-DD"),
+        (",last_filing=2018-01-01", "events: 2018-01-01 is before the entity was formed"),
+        (",last_filing=2999-01-01", "events: 2999-01-01 is yet to come"),
+    ],
+)
+def test_a_trait_or_an_event_that_cannot_be_is_refused(
+    cells: str, why: str, portfolio: Portfolio, write: Callable[..., Path]
+) -> None:
+    summary, said = run(write(FACTS, f"{TRAITED},{cells}"))
+
+    assert summary["refused"] == 1
+    assert why in said
+    assert not Registration.objects.exists()

@@ -67,9 +67,25 @@ def test_a_trait_brings_the_duties_that_ask_for_it(client: APIClient) -> None:
     assert {row["duty"] for row in large} == {"franchise-tax-report", "franchise-tax-instalment"}
 
 
+def test_an_event_brings_the_duty_that_counts_from_it(client: APIClient) -> None:
+    texas = {"jurisdiction": "US-TX", "entity_type": "nonprofit"}
+    out = StringIO()
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in (ASKED | texas).items()]
+    event = "registry_notice=2026-03-01"
+    call_command("preview_deadlines", *options, f"--event={event}", "--json", stdout=out)
+
+    answer = ask(client, **texas, event=[event]).json()
+
+    assert answer == json.loads(out.getvalue())
+    assert [(row["duty"], row["due_on"]) for row in answer] == [("periodic-report", "2026-03-31")]
+
+
 @pytest.mark.parametrize(
     ("changed", "status", "told"),
     [
+        ({"trait": ["de-franchise-tax-5000"]}, 400, "decides no duty of Colorado"),
+        ({"event": ["formation=2026-01-01"]}, 400, "is no event. Write it as NAME=YYYY-MM-DD"),
+        ({"event": ["last_filing=2026-02-30"]}, 400, "is not a date"),
         ({"jurisdiction": "US-QQ"}, 404, "no pack for “US-QQ”"),
         ({"through": "2025-01-01"}, 400, "through 2025-01-01 is before from 2026-01-01"),
         ({"foreign": True}, 400, "Add registered."),

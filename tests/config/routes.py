@@ -9,6 +9,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 READ = "read"
 PREPARE, APPROVE = "filings.prepare_filing", "filings.approve_filing"
 WITHDRAW, CHECK = "filings.withdraw_filing", "filings.request_check"
+TELL = "compliance.change_registration"
 WORK, RESEND = "portals.work_fallout", "portals.approve_resend"
 PREPARE_GRANT, APPROVE_GRANT = "grants.prepare_grant", "grants.approve_grant"
 
@@ -23,6 +24,10 @@ PERMISSION_OF = {
     "GET registrations/<pk>": READ,
     "POST registrations/<pk>/check_standing": CHECK,
     "POST registrations/<pk>/set_management": "compliance.manage_registration",
+    "GET registrations/<pk>/facts": READ,
+    "POST registrations/<pk>/set_traits": TELL,
+    "POST registrations/<pk>/record_event": TELL,
+    "POST registrations/<pk>/retract_event": TELL,
     "GET deadlines": READ,
     "GET deadlines/<pk>": READ,
     "POST deadlines/<pk>/assign": "compliance.assign_deadline",

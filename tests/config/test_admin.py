@@ -27,6 +27,7 @@ from tests.factories import (
     MembershipFactory,
     NoticeCopyFactory,
     PortfolioFactory,
+    RegistrationEventFactory,
     RegistrationFactory,
     ShareClassFactory,
     StatusCheckFactory,
@@ -54,6 +55,7 @@ def one_of_everything() -> None:
     BatchFactory()
     StatusCheckFactory()
     ShareClassFactory()
+    RegistrationEventFactory()
     CredentialFactory(portal=intent.portal)
     AttachmentFactory()
     MembershipFactory()

@@ -24,8 +24,9 @@ from compliance.wording import counted
 class Command(BaseCommand):
     help = (
         "Create and change entities from a .csv, .xlsx or .ndjson file; a row is an entity with "
-        f"at most one registration. Columns: {', '.join(COLUMNS)}. The same file again changes "
-        "nothing. Exits 1 if a row was refused."
+        f"at most one registration. Columns: {', '.join(COLUMNS)}. Of a registration, traits are "
+        "all that hold (“a;b”), events are added to those told (“last_filing=2026-02-27;…”). The "
+        "same file again changes nothing. Exits 1 if a row was refused."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

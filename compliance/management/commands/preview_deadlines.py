@@ -24,6 +24,9 @@ class Command(BaseCommand):
         parser.add_argument("--registered", metavar="DATE", help="when it qualified here")
         parser.add_argument("--fiscal-year-end", default="12-31", metavar="MM-DD")
         parser.add_argument("--trait", action="append", default=[], help="an only_if that holds")
+        parser.add_argument(
+            "--event", action="append", default=[], metavar="NAME=DATE", help="what happened"
+        )
         parser.add_argument("--from", required=True, dest="since", metavar="DATE")
         parser.add_argument("--through", required=True, metavar="DATE")
         parser.add_argument("--json", action="store_true")
@@ -53,6 +56,7 @@ def question(options: dict[str, Any]) -> Question:
         registered_on=parse_day(registered) if registered else None,
         fiscal_year_end=options["fiscal_year_end"],
         traits=frozenset(options["trait"]),
+        events=tuple(options["event"]),
         since=parse_day(options["since"]),
         through=parse_day(options["through"]),
     )

@@ -12,7 +12,7 @@ from django.db.models import Q
 WORK = {
     "compliance": (
         "portfolio", "entity", "officer", "address", "shareclass", "registration", "deadline",
-        "notice", "ledgerentry", "ledgerhead", "event",
+        "notice", "ledgerentry", "ledgerhead", "event", "registrationevent",
     ),
     "portals": ("portal", "lane", "limitblock", "intent", "attempt", "resolution"),
     "filings": ("filing", "batch", "statuscheck"),

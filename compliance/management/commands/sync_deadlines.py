@@ -60,6 +60,7 @@ def sentence(counts: SyncCounts) -> str:
     told += f"of which nothing has changed for {counts.unchanged}."
     if counts.differing:
         told += (
-            f" With another due date than the law now gives, and not moved: {counts.differing}."
+            " With another due date than law and facts now give, or with none, and left as they "
+            f"are: {counts.differing}."
         )
     return told
