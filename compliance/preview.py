@@ -6,7 +6,7 @@ from datetime import date
 from compliance.deadlines import Facts, Owed, deadlines_for
 from compliance.due import RuleError, parse_month_day
 from compliance.errors import Malformed
-from compliance.rules import pack_of
+from compliance.rules import KINDS, pack_of
 
 SHOWN = ("duty", "period", "opens_on", "due_on", "fee", "citation", "confidence")
 
@@ -28,6 +28,29 @@ class Question:
 
 def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
     """The deadlines asked for. `mark` is how the asker writes names: “--” on a command line."""
+    _check(question, mark)
+    pack = pack_of(_code(question))
+    return deadlines_for(pack, _facts(question, mark), question.through, question.since)
+
+
+def is_unspoken(question: Question) -> bool:
+    """Whether the pack says nothing of such an entity: no deadline then means “not known”."""
+    target = f"{'foreign' if question.is_foreign else 'domestic'}-{question.kind}"
+    return not any(target in duty.targets for duty in pack_of(_code(question)).duty)
+
+
+def shown(owed: Owed) -> dict[str, str | None]:
+    """A deadline as the answer shows it: text, or nothing."""
+    values = {name: getattr(owed, name) for name in SHOWN}
+    return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def _check(question: Question, mark: str) -> None:
+    if question.kind not in KINDS:
+        name = f"{mark}entity-type" if mark else "entity_type"
+        raise Malformed(
+            f"{name}: “{question.kind}” is no kind of entity. Write one of {', '.join(KINDS)}."
+        )
     if question.through < question.since:
         raise Malformed(
             f"{mark}through {question.through} is before {mark}from {question.since}. "
@@ -37,7 +60,14 @@ def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
         raise Malformed(
             f"A foreign entity's dates count from its registration. Add {mark}registered."
         )
-    facts = Facts(
+
+
+def _code(question: Question) -> str:
+    return question.jurisdiction.strip().upper()
+
+
+def _facts(question: Question, mark: str) -> Facts:
+    return Facts(
         kind=question.kind,
         formed_on=question.formed_on,
         is_foreign=question.is_foreign,
@@ -45,14 +75,6 @@ def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
         fiscal_year_end=_year_end(question.fiscal_year_end, mark),
         traits=question.traits,
     )
-    pack = pack_of(question.jurisdiction.upper())
-    return deadlines_for(pack, facts, question.through, question.since)
-
-
-def shown(owed: Owed) -> dict[str, str | None]:
-    """A deadline as the answer shows it: text, or nothing."""
-    values = {name: getattr(owed, name) for name in SHOWN}
-    return {name: None if value is None else str(value) for name, value in values.items()}
 
 
 def _year_end(text: str, mark: str) -> tuple[int, int]:
