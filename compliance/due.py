@@ -6,7 +6,7 @@
             | anniversary_quarter_end | fye:+nM@(d|end) | taxyear:nM@(d|end)
             | event:<name>+n(d|M|Y)[@d]
     first  := none | award_terms | with_formation | with_registration | event:… | <start>
-              [";then:" <start>]
+              [";then:" <start>] [";skip_if_after:" MM-DD]
     start  := next_calendar_year | first_anniversary | second_anniversary | first_year_of_parity
             | first_fiscal_year_end | first_tax_year | second_tax_year
     parity := n/a | odd | even | formation_year | formation_year+1 | mod5=0
@@ -256,9 +256,20 @@ class First:
 
     initial: Event | None = None
     start: str = "none"
+    skip_after: tuple[int, int] | None = None  # whose base is later in its year skips the first
+
+    def is_skipped(self, anchors: Anchors) -> bool:
+        """Whether the law spares this one the first time, because it came late in the year."""
+        base = anchors.base
+        return self.skip_after is not None and (base.month, base.day) > self.skip_after
 
     def threshold(self, due: Due, anchors: Anchors) -> date:
         """No cycle before this day counts."""
+        begins = self._begins(due, anchors)
+        spared = self.initial is None and self.is_skipped(anchors)
+        return add_months(begins, 12) if spared else begins
+
+    def _begins(self, due: Due, anchors: Anchors) -> date:
         base, year_end = anchors.base, anchors.first_fiscal_year_end()
         match self.start:
             case "next_calendar_year" | "first_year_of_parity":
@@ -318,7 +329,9 @@ class Schedule:
 
     def _single(self, anchors: Anchors) -> list[Span]:
         happened = self.due.happened(anchors)
-        if self.first.initial is None or (happened and self.due.is_event):
+        if self.first.initial is None or self.first.is_skipped(anchors):
+            return happened
+        if happened and self.due.is_event:
             return happened  # the first rule stands in only until the event is known
         return [*happened, *self.first.initial.spans(anchors)]
 
@@ -391,14 +404,16 @@ def parse_due(text: str) -> Due | None:
 
 def parse_first(text: str) -> First:
     """A first rule as written in a pack."""
-    head, then, start = text.partition(";then:")
+    rule, skips, last = text.partition(";skip_if_after:")
+    skip_after = _month_day(text, *_pair(text, last)) if skips else None
+    head, then, start = rule.partition(";then:")
     if head in ("with_formation", "with_registration"):
         initial = Event("formation", 0, "d")
     elif head.startswith("event:"):
         initial = _event(head)
     else:
-        return First(None, _start(text))
-    return First(initial, _start(start) if then else "none")
+        return First(None, _start(rule), skip_after)
+    return First(initial, _start(start) if then else "none", skip_after)
 
 
 def parse_opens(text: str) -> Opens:
@@ -440,6 +455,12 @@ def _atom(text: str) -> Atom:
         f"“{text}” is not a due rule; write one such as fixed:03-01, anniversary_month_end or "
         "fye:+4M@15"
     )
+
+
+def _pair(rule: str, text: str) -> tuple[str, str]:
+    if found := re.fullmatch(r"(\d\d)-(\d\d)", text, re.ASCII):
+        return found[1], found[2]
+    raise RuleError(f"“{rule}”: “{text}” is not a day of the year; write it as MM-DD")
 
 
 def _month_day(rule: str, month: str, day: str) -> tuple[int, int]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from compliance.calendars import parse_day
-from compliance.deadlines import Facts, Owed, deadlines_for
+from compliance.deadlines import Facts, Owed, deadlines_for, target_of
 from compliance.due import EVENTS, RuleError, parse_month_day
 from compliance.errors import Malformed
-from compliance.rules import Pack, pack_of
+from compliance.rules import KINDS, Pack, pack_of
 
 SHOWN = ("duty", "period", "opens_on", "due_on", "fee", "citation", "confidence")
 
@@ -32,6 +32,30 @@ class Question:
 
 def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
     """The deadlines asked for. `mark` is how the asker writes names: “--” on a command line."""
+    _check(question, mark)
+    pack = pack_of(_code(question))
+    _refuse_unknown(question.traits, pack)
+    return deadlines_for(pack, _facts(question, mark), question.through, question.since)
+
+
+def is_unspoken(question: Question) -> bool:
+    """Whether the pack says nothing of such an entity: no deadline then means “not known”."""
+    target = target_of(question.kind, is_foreign=question.is_foreign)
+    return not any(target in duty.targets for duty in pack_of(_code(question)).duty)
+
+
+def shown(owed: Owed) -> dict[str, str | None]:
+    """A deadline as the answer shows it: text, or nothing."""
+    values = {name: getattr(owed, name) for name in SHOWN}
+    return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def _check(question: Question, mark: str) -> None:
+    if question.kind not in KINDS:
+        name = f"{mark}entity-type" if mark else "entity_type"
+        raise Malformed(
+            f"{name}: “{question.kind}” is no kind of entity. Write one of {', '.join(KINDS)}."
+        )
     if question.through < question.since:
         raise Malformed(
             f"{mark}through {question.through} is before {mark}from {question.since}. "
@@ -41,9 +65,14 @@ def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
         raise Malformed(
             f"A foreign entity's dates count from its registration. Add {mark}registered."
         )
-    pack = pack_of(question.jurisdiction.upper())
-    _refuse_unknown(question.traits, pack)
-    facts = Facts(
+
+
+def _code(question: Question) -> str:
+    return question.jurisdiction.strip().upper()
+
+
+def _facts(question: Question, mark: str) -> Facts:
+    return Facts(
         kind=question.kind,
         formed_on=question.formed_on,
         is_foreign=question.is_foreign,
@@ -52,7 +81,6 @@ def preview_deadlines(question: Question, *, mark: str = "") -> list[Owed]:
         traits=question.traits,
         events=parse_events(question.events),
     )
-    return deadlines_for(pack, facts, question.through, question.since)
 
 
 def parse_events(texts: Iterable[str]) -> dict[str, tuple[date, ...]]:
@@ -67,12 +95,6 @@ def parse_events(texts: Iterable[str]) -> dict[str, tuple[date, ...]]:
             )
         found[name] += (parse_day(day),)
     return dict(found)
-
-
-def shown(owed: Owed) -> dict[str, str | None]:
-    """A deadline as the answer shows it: text, or nothing."""
-    values = {name: getattr(owed, name) for name in SHOWN}
-    return {name: None if value is None else str(value) for name, value in values.items()}
 
 
 def _refuse_unknown(traits: frozenset[str], pack: Pack) -> None:

@@ -123,10 +123,13 @@ def event_words(event: Event) -> str:
 def first_words(first: First) -> str:
     """How a duty begins; empty where it begins with whatever comes first."""
     start = BEGINNINGS[first.start]
+    spared = ""
+    if first.skip_after:
+        spared = f"; an entity that came after {_month_day(*first.skip_after)} skips the first one"
     if first.initial is None:
-        return f"begins {start}" if start else ""
+        return f"begins {start}{spared}" if start else ""
     then = f"; from then on as said, beginning {start}" if start else ""
-    return f"the first is due {event_words(first.initial)}{then}"
+    return f"the first is due {event_words(first.initial)}{then}{spared}"
 
 
 def parity_words(parity: str) -> str:
@@ -276,9 +279,9 @@ def _who(duty: Duty) -> str:
 
 
 def _in_force(duty: Duty) -> str:
-    since = f"from {duty.since}" if duty.since else ""
-    until = f"until {duty.until}" if duty.until else ""
-    return f"For due dates {since} {until}.".replace("  ", " ") if since or until else ""
+    since = f" from {duty.since}" if duty.since else ""
+    until = f" until {duty.until}" if duty.until else ""
+    return f"For due dates{since}{until}." if since or until else ""
 
 
 def _rhythm(duty: Duty) -> str:

@@ -207,7 +207,7 @@ def test_a_preview_for_people_is_a_table() -> None:
         ({"formed": "2026-02-30"}, "“2026-02-30” is not a date"),
         ({"fiscal_year_end": "02-30"}, "is not a day of the year"),
         ({"through": "2025-01-01"}, "is before --from"),
-        ({"entity_type": "club"}, "invalid choice"),
+        ({"entity_type": "club"}, "is no kind of entity"),
     ],
 )
 def test_a_preview_refuses_with_a_sentence(options: dict[str, str], told: str) -> None:

@@ -1,7 +1,8 @@
 """Reads every pack, works every case, and shows what is covered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -12,6 +13,13 @@ from rich.table import Table
 from compliance.deadlines import case_failure, duties_without_case
 from compliance.errors import DomainError, Malformed
 from compliance.rules import KINDS, Case, Pack, pack_folders, read_cases, read_pack
+
+# Wide enough for the longest row, so that a log shows the whole table.
+WIDTH = 140
+LEGEND = (
+    "“no, …”: the law asks nothing; “–”: binds others only; “?”: the pack is silent; "
+    "what is not high needs review"
+)
 
 
 @dataclass
@@ -32,7 +40,7 @@ class Command(BaseCommand):
         except DomainError as error:
             raise CommandError(str(error)) from error
         report = check(folders)
-        Console(file=cast(IO[str], self.stdout)).print(report.table)
+        Console(file=cast(IO[str], self.stdout), width=WIDTH).print(report.table)
         for problem in report.problems:
             self.stderr.write(problem)
         if report.problems or not report.cases:
@@ -44,9 +52,8 @@ class Command(BaseCommand):
 
 def check(folders: dict[str, Path]) -> Report:
     """Read the packs one by one, so that one that is broken hides none of the others."""
-    title = "Duties that bind each kind, at home / as a foreign entity"
-    columns = ("pack", "verified", "cases", "unsure", *KINDS)
-    report = Report(Table(*columns, title=title))
+    title = "How sure we are of each duty, at home / as a foreign entity"
+    report = Report(Table("pack", "duty", *KINDS, "cases", title=title, caption=LEGEND))
     for code, folder in folders.items():
         try:
             pack, cases = read_pack(folder), read_cases(folder)
@@ -55,7 +62,9 @@ def check(folders: dict[str, Path]) -> Report:
             continue
         report.cases += len(cases)
         report.problems += _problems(pack, cases, folder)
-        report.table.add_row(code, *_row(pack, cases))
+        for row in _rows(pack, cases):
+            report.table.add_row(code, *row)
+        report.table.add_section()
     return report
 
 
@@ -70,16 +79,21 @@ def _problems(pack: Pack, cases: Sequence[Case], folder: Path) -> list[str]:
     return wrong + untested
 
 
-def _row(pack: Pack, cases: Sequence[Case]) -> list[str]:
-    unsure = sum(duty.confidence != "high" for duty in pack.duty)
-    counts = [pack.verified_on.isoformat(), str(len(cases)), f"{unsure} of {len(pack.duty)}"]
-    return counts + [
-        f"{_covered(pack, f'domestic-{kind}')} / {_covered(pack, f'foreign-{kind}')}"
-        for kind in KINDS
-    ]
+def _rows(pack: Pack, cases: Sequence[Case]) -> Iterator[list[str]]:
+    for name in dict.fromkeys(duty.id for duty in pack.duty):
+        cells = [
+            f"{_sure(pack, name, f'domestic-{kind}')} / {_sure(pack, name, f'foreign-{kind}')}"
+            for kind in KINDS
+        ]
+        tried = sum(case.duty == name for case in cases)
+        yield [name, *cells, str(tried)]
 
 
-def _covered(pack: Pack, target: str) -> str:
-    """How many duties bind it: 0 where the law asks nothing, “?” where we do not know."""
-    duties = [duty for duty in pack.duty if target in duty.targets]
-    return str(sum(duty.due is not None for duty in duties)) if duties else "?"
+def _sure(pack: Pack, name: str, target: str) -> str:
+    """How sure the newest text of a duty is; “–” where it binds others only."""
+    spoken = [duty for duty in pack.duty if target in duty.targets]
+    binding = [duty for duty in spoken if duty.id == name]
+    if not binding:
+        return "–" if spoken else "?"
+    newest = max(binding, key=lambda duty: duty.until or date.max)
+    return f"no, {newest.confidence}" if newest.due is None else newest.confidence

@@ -9,16 +9,19 @@ from rich.table import Table
 
 from compliance.calendars import parse_day
 from compliance.errors import DomainError
-from compliance.preview import SHOWN, Question, preview_deadlines, shown
+from compliance.preview import SHOWN, Question, is_unspoken, preview_deadlines, shown
 from compliance.rules import KINDS
+
+KINDS_WRITTEN = ", ".join(KINDS)
 
 
 class Command(BaseCommand):
     help = "Show the deadlines of an entity in one jurisdiction, from its facts alone."
+    requires_system_checks = []  # it touches no database and no page; a question is answered fast
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--jurisdiction", required=True, metavar="CODE", help="such as US-DE")
-        parser.add_argument("--entity-type", required=True, choices=KINDS)
+        parser.add_argument("--entity-type", required=True, metavar="KIND", help=KINDS_WRITTEN)
         parser.add_argument("--formed", required=True, metavar="DATE")
         parser.add_argument("--foreign", action="store_true", help="formed elsewhere")
         parser.add_argument("--registered", metavar="DATE", help="when it qualified here")
@@ -33,9 +36,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = preview_deadlines(question(options), mark="--")
+            asked = question(options)
+            found = preview_deadlines(asked, mark="--")
         except DomainError as error:
             raise CommandError(str(error)) from error
+        if is_unspoken(asked):
+            self.stderr.write(
+                f"The pack of {asked.jurisdiction} says nothing of such an entity: an empty list "
+                "means “not known”, not “nothing is owed”."
+            )
         if options["json"]:
             self.stdout.write(json.dumps([shown(owed) for owed in found]))
             return
