@@ -1,12 +1,16 @@
 """A portal's card: what it is, what it offers and what it allows, checked as it is read."""
 
+import re
 import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+HOST = re.compile(r"^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]$")
 
 
 class CardError(ValueError):
@@ -39,6 +43,7 @@ class Card(BaseModel):
     jurisdiction: str
     adapter: str = Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$")
     base_url: str = Field(pattern=r"^https?://[^\s]+$")
+    hosts: tuple[str, ...] = ()  # beside the one of base_url, reached by https alone
     timezone: str
     verified_on: date
     doubt_class: Literal["A", "B", "C", "D", "E"] = "E"
@@ -70,10 +75,45 @@ class Card(BaseModel):
             raise ValueError(f"“{value}” is not a time zone; write one like America/New_York")
         return value
 
+    @field_validator("base_url")
+    @classmethod
+    def address_is_plain(cls, value: str) -> str:
+        """Whoever reads an address must see at once where it leads."""
+        parts = urlsplit(value)
+        if not parts.hostname or "@" in parts.netloc or "\\" in value or parts.query:
+            raise ValueError(
+                "write only the scheme, the host and the path; credentials are entered in the "
+                "admin, never here"
+            )
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def hosts_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """A list of hosts that could be read in two ways would be no list."""
+        for host in value:
+            if not HOST.match(host):
+                raise ValueError(f"“{host}” is not a host; write a name like files.example.gov")
+        return value
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether it stands for the portal on an address of our own."""
+        return False
+
     @property
     def zone(self) -> ZoneInfo:
         """The portal's own clock."""
         return ZoneInfo(self.timezone)
+
+
+class RehearsedCard(Card):
+    """A card whose portal is rehearsed under PORTALS_BASE_URL; no file can make one."""
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Always."""
+        return True
 
 
 def read_card(path: Path) -> Card:

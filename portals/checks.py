@@ -32,6 +32,26 @@ def cards_can_be_read(**_: Any) -> list[CheckMessage]:
 
 
 @register()
+def portals_are_reached_by_tls(**_: Any) -> list[CheckMessage]:
+    """Outside a rehearsal nothing leaves in the clear."""
+    if settings.PORTALS_BASE_URL:
+        return []
+    try:
+        found = cards()
+    except DomainError:
+        return []  # told by cards_can_be_read
+    return [
+        Error(
+            f"{card.slug}: its base_url is {card.base_url}, without TLS.",
+            hint="Write https:// on the card, or set PORTALS_BASE_URL to rehearse.",
+            id="portals.E005",
+        )
+        for card in found.values()
+        if not card.base_url.startswith("https://")
+    ]
+
+
+@register()
 def the_queue_never_retries(**_: Any) -> list[CheckMessage]:
     """A task is a wake-up: sending again is decided in our tables, never by the queue."""
     queue = settings.Q_CLUSTER

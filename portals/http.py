@@ -7,23 +7,25 @@ after which the portal may have it.
 
 import asyncio
 import time
+import zlib
 from collections.abc import AsyncIterable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
 from portals.base import Exchange
 from portals.cards import Card
-from portals.errors import Blocked, Category, Changed, InDoubt, PortalError, Unavailable
+from portals.errors import Blocked, Category, InDoubt, PortalError, Unavailable
 from portals.limiter import Grant, Limiter, Stopping, UsedUp
+from portals.outbound import refuse_elsewhere, transport_for
 
 ANSWER_LIMIT = 4 * 1024 * 1024
 KEPT_LIMIT = 64 * 1024
+TOO_LARGE = "The answer is larger than we read"
 SECRET_HEADERS = frozenset(
     {"authorization", "cookie", "set-cookie", "x-csrf-token", "proxy-authorization"}
 )
@@ -101,13 +103,17 @@ class PermitTransport(httpx.AsyncBaseTransport):
 class Wire:
     """One lane's line to one portal."""
 
-    def __init__(self, card: Card, limiter: Limiter, *, version: str) -> None:
+    def __init__(
+        self,
+        card: Card,
+        limiter: Limiter,
+        *,
+        version: str,
+        way_out: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self.card = card
         self.limiter = limiter
-        proxy = httpx.Proxy(card.egress_proxy) if card.egress_proxy else None
-        inner = httpx.AsyncHTTPTransport(
-            retries=0, proxy=proxy, limits=httpx.Limits(max_connections=card.max_concurrency)
-        )
+        inner = way_out or transport_for(card)
         self.client = httpx.AsyncClient(
             transport=PermitTransport(inner, limiter, card.timeout_seconds),
             base_url=card.base_url,
@@ -118,9 +124,9 @@ class Wire:
                 "User-Agent": f"Goodstanding/{version}",
                 "Cache-Control": "no-cache, no-store, must-revalidate",
                 "Pragma": "no-cache",
+                "Accept-Encoding": "gzip",  # the one that we unpack under a cap
             },
         )
-        self.host = urlsplit(card.base_url).netloc
 
     async def __aenter__(self) -> "Wire":
         return self
@@ -178,8 +184,7 @@ class Wire:
         **options: Any,
     ) -> httpx.Response:
         request = self.client.build_request(method, _joined(path), content=content, **options)
-        if request.url.netloc.decode() != self.host:
-            raise Changed(f"{request.url.host} is not the host on the card of {self.card.slug}.")
+        refuse_elsewhere(request.url, self.card)
         sent_at, start = datetime.now(UTC), time.monotonic()
         response: httpx.Response | None = None
         fault = ""
@@ -256,16 +261,32 @@ def seconds_until(value: str) -> float:
 
 
 async def _read_capped(response: httpx.Response) -> None:
-    """Read an answer whole, but never more than we are willing to hold."""
-    parts, size = [], 0
-    async for part in response.aiter_bytes():
-        size += len(part)
-        if size > ANSWER_LIMIT:
-            raise httpx.DecodingError(
-                "The answer is larger than we read", request=response.request
-            )
-        parts.append(part)
-    response._content = b"".join(parts)  # what httpx's own aread() does, without a cap
+    """Read an answer whole, but never more than we are willing to hold, packed or unpacked."""
+    packed = bytearray()
+    async for part in response.aiter_raw():
+        packed += part
+        if len(packed) > ANSWER_LIMIT:
+            raise httpx.DecodingError(TOO_LARGE, request=response.request)
+    response._content = _unpacked(bytes(packed), response)  # as httpx's aread(), with a cap
+
+
+def _unpacked(packed: bytes, response: httpx.Response) -> bytes:
+    """The answer in plain bytes; a bomb is given up at the cap, before it has grown."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("identity", "") or not packed:
+        return packed
+    if coding not in ("gzip", "x-gzip"):
+        raise httpx.DecodingError(f"The answer is packed as {coding!r}", request=response.request)
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        plain = unpacker.decompress(packed, ANSWER_LIMIT + 1)
+    except zlib.error as error:
+        raise httpx.DecodingError(f"It is not gzip: {error}", request=response.request) from error
+    if len(plain) > ANSWER_LIMIT:
+        raise httpx.DecodingError(TOO_LARGE, request=response.request)
+    if not unpacker.eof:
+        raise httpx.DecodingError("The packed answer ends early", request=response.request)
+    return plain
 
 
 def _joined(path: str) -> str:

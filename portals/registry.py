@@ -10,7 +10,7 @@ from types import ModuleType
 from django.conf import settings
 
 from compliance.errors import Malformed, NotFound
-from portals.cards import Card, CardError, read_card
+from portals.cards import Card, CardError, RehearsedCard, read_card
 from portals.forms import AnnualForm, Form
 
 OWN_ADAPTERS = Path(__file__).parent / "adapters"
@@ -45,7 +45,8 @@ def _cards(roots: tuple[Path, ...], base_url: str) -> dict[str, tuple[Card, Path
 def _rehearsed(card: Card, base_url: str) -> Card:
     """The same portal on localhost, where nothing is worked on for minutes."""
     address = f"{base_url.rstrip('/')}/{card.slug}"
-    return card.model_copy(update={"base_url": address, "processing_seconds": 0.0})
+    here = {"base_url": address, "hosts": (), "processing_seconds": 0.0}
+    return RehearsedCard.model_validate(card.model_dump() | here)
 
 
 def cards() -> dict[str, Card]:
