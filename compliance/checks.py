@@ -47,7 +47,7 @@ def mail_leaves_by_a_named_server(**_: Any) -> list[CheckMessage]:
     return [
         Warning(
             "Mail about deadlines goes to a mail server on this machine.",
-            hint="Set EMAIL_URL, such as smtp+tls://user:password@mail.example.com:587, unless "
+            hint="Set EMAIL_URL, such as submission://user:password@mail.example.com, unless "
             "there is one.",
             id="compliance.W002",
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.core.exceptions import ImproperlyConfigured
 from django.urls import reverse_lazy
 from environs import Env, validate
 
@@ -181,6 +182,11 @@ ESCALATION_DAYS: list[int] = env.list("ESCALATION_DAYS", [30, 14, 7, 0], subcast
 
 # --- Mail -------------------------------------------------------------------------------------
 _mail = env.dj_email_url("EMAIL_URL", "console:" if DEBUG else "smtp://localhost:25")
+if "EMAIL_BACKEND" not in _mail:
+    raise ImproperlyConfigured(
+        "EMAIL_URL: we do not know how mail is sent that way. Write it like "
+        "submission://user:password@mail.example.com, or smtp://localhost:25."
+    )
 EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
 EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_HOST"], _mail["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_USER"], _mail["EMAIL_HOST_PASSWORD"]

@@ -128,6 +128,7 @@ def checks(data_dir: str) -> list[Step]:
         "SECRET_KEY": secrets.token_urlsafe(64),
         "FIELD_KEYS": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
         "ALLOWED_HOSTS": "goodstanding.example",
+        "EMAIL_URL": "submission://mail.example",
     }
     deploy = ("check", "--deploy", "--fail-level", "WARNING")
     python = [sys.executable, "-m"]
