@@ -289,9 +289,11 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", "WARNING")},
-    # httpx logs every URL at INFO; a URL may carry what a log must not.
+    # httpx logs every URL at INFO, httpcore every header at DEBUG; either may carry what a log
+    # must not.
     "loggers": {
         "httpx": {"level": "WARNING"},
+        "httpcore": {"level": "WARNING"},
         "django_q": {"level": env.str("LOG_LEVEL", "WARNING")},
     },
 }

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
-from portals.cards import Limit
+from portals.cards import LONG_SECONDS, Limit
 
 BULK = 2  # ranks from here on leave a reserve to reconciliation and to what is urgent
-SHORT_SECONDS = 10.0  # windows up to this are waited out by a new owner, longer ones are on record
+SHORT_SECONDS = LONG_SECONDS  # up to this a new owner waits windows out; longer are on record
 
 
 PATIENCE_SECONDS = 2.0  # for a slot of a long window; beyond it the lane had better do without

@@ -1,3 +1,4 @@
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ from pytest_django import Settings
 
 from compliance.errors import Malformed
 from portals import registry
-from portals.cards import CardError, read_card
+from portals.cards import CardError, Closure, WeeklyClosure, read_card
 from portals.simulator.contract import ContractSimulator
 from portals.simulator.funder import FunderSimulator
 from portals.simulator.running import simulator_class
@@ -61,7 +62,8 @@ def test_a_malformed_card_is_refused_in_one_sentence_with_file_and_field(
         read_card(path)
 
     message = str(caught.value)
-    assert message.startswith(f"{path}: {field}: ")
+    assert message.startswith(f"{path}:")
+    assert f": {field}: " in message
     assert "\n" not in message
     assert "portals/adapters/README.md" in message
 
@@ -157,3 +159,106 @@ def test_in_a_rehearsal_every_portal_answers_under_one_address(settings: Setting
     settings.PORTALS_BASE_URL = "http://127.0.0.1:8600/"
 
     assert registry.card_of("us-de").base_url == "http://127.0.0.1:8600/us-de"
+
+
+@pytest.mark.parametrize(
+    ("added", "line", "told"),
+    [
+        ('colour = "red"', 10, "colour: Extra inputs are not permitted. Remove colour"),
+        ('open_hours = [{ days = "mon", from = "22:00", to = "04:00" }]', 10, "two entries"),
+        (
+            'closures = [\n  { days = "sun", from = "02:00", to = "06:00", reason = "backup" },\n'
+            '  { from = 2026-12-24, to = 2026-12-26T08:00:00, reason = "Christmas" },\n]',
+            12,
+            "closures.1.from: write the hour too",
+        ),
+        (
+            "closures = [{ from = 2027-01-02T00:00:00, to = 2027-01-01T00:00:00, "
+            'reason = "wrong" }]',
+            10,
+            "swap them",
+        ),
+        ('[[closures]]\ndays = "sun"\nfrom = "02:00"\nto = "06:00"', 10, "Add a line for reason"),
+        (
+            '[[closures]]\ndays = "sun"\nfrom = "02:00"\nto = "06:00"\nreason = "backup"\n'
+            '[[closures]]\ndays = "sun"\nfrom = "25:00"\nto = "06:00"\nreason = "backup"',
+            17,
+            "closures.1.from",
+        ),
+        (
+            'seasons = [{ from = "01-15", to = 2027-03-01, '
+            "limits = [{ requests = 2, seconds = 1 }] }]",
+            10,
+            "both as dates, or both yearly",
+        ),
+        (
+            'seasons = [{ from = "13-15", to = "01-03", '
+            "limits = [{ requests = 2, seconds = 1 }] }]",
+            10,
+            "seasons.0.from",
+        ),
+        (
+            'seasons = [{ from = "01-15", to = "03-01", '
+            "limits = [{ requests = 90, seconds = 3600 }] }]",
+            10,
+            "declare one for it there too",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_line_and_its_remedy(
+    tmp_path: Path, added: str, line: int, told: str
+) -> None:
+    path = write_card(tmp_path / "zz_registry", CARD + added + "\n")
+
+    with pytest.raises(CardError) as caught:
+        read_card(path)
+
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert told in str(caught.value)
+
+
+def test_two_limits_of_one_window_are_refused_on_their_line(tmp_path: Path) -> None:
+    two = "limits = [{ requests = 9, seconds = 1 }, { requests = 10, seconds = 1 }]"
+    path = write_card(
+        tmp_path / "zz_registry", CARD.replace("limits = [{ requests = 10, seconds = 1 }]", two)
+    )
+
+    with pytest.raises(CardError, match=":9: limits: two limits for 1 s; keep the lower one"):
+        read_card(path)
+
+
+def test_closures_and_seasons_are_read_as_what_they_are(tmp_path: Path) -> None:
+    added = """
+closures = [
+  { days = "sun", from = "02:00", to = "24:00", reason = "backup" },
+  { from = 2026-12-24T18:00:00, to = 2026-12-26T08:00:00, reason = "Christmas" },
+]
+seasons = [
+  { from = "12-15", to = "03-01", limits = [{ requests = 2, seconds = 1 }], max_concurrency = 1 },
+  { from = 2027-04-01, to = 2027-04-15, limits = [{ requests = 20, seconds = 1 }] },
+]
+"""
+    card = read_card(write_card(tmp_path / "zz_registry", CARD + added))
+
+    weekly, once = card.closures
+    assert isinstance(weekly, WeeklyClosure)
+    assert isinstance(once, Closure)
+    assert once.begins == datetime(2026, 12, 24, 18)  # noqa: DTZ001 - on the portal's own clock
+    assert [season.begins for season in card.seasons] == ["12-15", date(2027, 4, 1)]
+    assert [season.max_concurrency for season in card.seasons] == [1, None]
+
+
+def test_an_adapter_beside_the_operators_card_is_used(tmp_path: Path, settings: Settings) -> None:
+    card = CARD.replace('adapter = "reference"', 'adapter = "zz_own_code"')
+    write_card(tmp_path / "zz_own_code", card.replace("zz-registry", "zz-own-code"))
+    (tmp_path / "zz_own_code" / "adapter.py").write_text(
+        "from portals.adapters.reference.adapter import Adapter as Reference\n"
+        "class Adapter(Reference):\n    motto = 'the operator wrote it'\n"
+    )
+    settings.PORTALS_DIR = str(tmp_path)
+
+    module = registry.module_of(registry.card_of("zz-own-code"), "adapter")
+
+    assert module is not None
+    assert Path(str(module.__file__)).parent == tmp_path / "zz_own_code"
+    assert module.Adapter.motto == "the operator wrote it"
