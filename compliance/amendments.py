@@ -21,7 +21,7 @@ from compliance.deadlines import Owed, deadlines_for
 from compliance.due import Due, First, Opens
 from compliance.errors import Malformed, NotAllowed
 from compliance.history import remember
-from compliance.models import Deadline, Registration
+from compliance.models import Deadline, DeadlineQuerySet, Registration
 from compliance.reference import first_words, opens_words
 from compliance.rules import Duty, Fee, Late, Pack, pack_of, read_pack
 from compliance.services import CHUNK, REASON_LENGTH, facts_of
@@ -273,13 +273,19 @@ def require_two_people(by: User, approved_by: User, reason: str) -> None:
 
 
 def preview_amendment(
-    jurisdiction: str, *, busy: Busy = nobody_files, today: date | None = None
+    jurisdiction: str,
+    *,
+    busy: Busy = nobody_files,
+    today: date | None = None,
+    among: DeadlineQuerySet | None = None,
+    on_revision: Callable[[Revision], None] = lambda revision: None,
 ) -> Applied:
-    """What `apply_amendment` would do now; nothing is written."""
+    """What `apply_amendment` would do now, to all deadlines or to some; nothing is written."""
     pack = pack_of(jurisdiction)
     counts = Applied(jurisdiction, pack.sha256, currency=pack.currency)
-    for chunk in _chunks(_outdated(pack)):
-        _revise(chunk, pack, busy, today, counts)
+    for chunk in _chunks(_outdated(pack, among)):
+        for revision in _revise(chunk, pack, busy, today, counts):
+            on_revision(revision)
     return counts
 
 
@@ -314,9 +320,10 @@ def apply_amendment(
     return counts
 
 
-def _outdated(pack: Pack) -> "QuerySet[Deadline]":
+def _outdated(pack: Pack, among: DeadlineQuerySet | None = None) -> "QuerySet[Deadline]":
     """What is owed by another version of the pack than the one installed."""
-    owed = Deadline.objects.unmet().filter(registration__jurisdiction=pack.jurisdiction)
+    chosen = Deadline.objects.all() if among is None else among
+    owed = chosen.unmet().filter(registration__jurisdiction=pack.jurisdiction)
     rows = owed.exclude(pack_sha256=pack.sha256).select_related("registration__entity")
     complete = rows.prefetch_related("registration__events").order_by("pk")
     return complete.defer("registration__entity__tax_id")

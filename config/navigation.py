@@ -91,6 +91,12 @@ SIDEBAR = [
         "title": "Deadlines",
         "items": [
             item("Deadlines", "event", "compliance.deadline"),
+            {
+                "title": "Amendments",
+                "icon": "gavel",
+                "link": reverse_lazy("admin:filings_amendments"),
+                "permission": may("compliance.view_deadline"),
+            },
             item("Notices", "mark_email_read", "compliance.notice"),
         ],
     },

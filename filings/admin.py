@@ -8,7 +8,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -31,6 +31,7 @@ from compliance.admin_base import (
 )
 from compliance.models import Deadline, Registration
 from filings import services
+from filings.amendments import amendments_page
 from filings.approval_sheet import Selection, is_simulated, portal_title, selection_of
 from filings.models import Batch, Filing, StatusCheck
 from filings.payloads import freeze
@@ -425,6 +426,15 @@ class FileableDeadlineAdmin(DeadlineAdmin):
 
     actions_detail = ["open_filing", *DeadlineAdmin.actions_detail]
     list_filter = [UnfiledFilter, *DeadlineAdmin.list_filter]
+
+    def get_urls(self) -> Any:
+        """With the page of what amended law would do."""
+
+        def amendments(request: HttpRequest) -> HttpResponse:
+            return amendments_page(self, request)
+
+        view = self.admin_site.admin_view(amendments)
+        return [path("amendments/", view, name="filings_amendments"), *super().get_urls()]
 
     def has_prepare_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         """Who prepares filings."""

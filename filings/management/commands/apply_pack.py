@@ -1,22 +1,19 @@
 """Brings the deadlines of a jurisdiction up to its pack as installed."""
 
 import json
-from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from compliance.amendments import (
-    Applied,
     apply_amendment,
     preview_amendment,
     require_two_people,
 )
 from compliance.errors import DomainError
 from compliance.history import find_user
-from compliance.wording import counted, money
-from filings.models import Filing
+from filings.amendments import being_filed, sentence
 
 
 class Command(BaseCommand):
@@ -49,25 +46,3 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told))
         else:
             self.stdout.write(sentence(done, is_rehearsal=options["dry_run"]))
-
-
-def being_filed(deadlines: Collection[int]) -> Collection[int]:
-    """Those of the deadlines, by id, that have a live filing."""
-    live = Filing.objects.filter(deadline_id__in=deadlines, status__in=Filing.LIVE)
-    return set(live.values_list("deadline_id", flat=True))
-
-
-def sentence(done: Applied, *, is_rehearsal: bool) -> str:
-    """What was done, or would be, for a person."""
-    start = "Would bring" if is_rehearsal else "Brought"
-    side = "less" if done.more < 0 else "more"
-    told = (
-        f"{start} {counted(done.deadlines, 'deadline')} of {done.jurisdiction} up to its pack: "
-        f"{counted(done.moved, 'due date')} moved, {counted(done.fees_changed, 'fee')} changed, "
-        f"{money(abs(done.more), done.currency)} {side}."
-    )
-    if done.held:
-        told += f" Due already or being filed, so that their dates stay: {done.held:,}."
-    if done.unknown:
-        told += f" Not asked by this pack of these facts, left for a person: {done.unknown:,}."
-    return told
