@@ -1,13 +1,17 @@
 """What Texas, California, Florida and Nevada charge, at the edges where it changes."""
 
+import json
 from datetime import date
 from decimal import Decimal
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compliance.errors import Malformed, NotAllowed, NotFound
+from compliance.formulas import nevada_list_fee
 from compliance.franchise_tax import Shares
 from compliance.rules import pack_of
 from compliance.state_amounts import (
@@ -34,6 +38,7 @@ from compliance.state_amounts import (
     texas_threshold,
     total,
 )
+from tests.factories import EntityFactory, ShareClassFactory
 
 VALUES = st.decimals("0", "1000000000", places=2)
 
@@ -285,3 +290,69 @@ def test_a_kind_that_we_do_not_know_is_refused() -> None:
         nevada_renewal("trust")
     with pytest.raises(NotFound, match="Florida annual report of a trust"):
         florida_report("trust", filed_on=date(2027, 1, 1))
+
+
+# --- By command, and on the road ---------------------------------------------------------------
+
+
+def asked(*arguments: str) -> list[dict[str, str]]:
+    out = StringIO()
+    call_command("state_amounts", *arguments, "--json", stdout=out)
+    told: list[dict[str, str]] = json.loads(out.getvalue())
+    return told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "amounts"),
+    [
+        (["us-ca", "--entity-type", "llc", "--income", "600000"], ["20", "800", "2500"]),
+        (["US-FL", "--entity-type", "llc", "--filed", "2027-05-02"], ["138.75", "400"]),
+        (["US-NV", "--entity-type", "corporation", "--stock-value", "75000"], ["150", "500"]),
+        (
+            ["US-TX", "--entity-type", "llc", "--revenue", "1", "--filed", "2026-05-15"],
+            ["2650000"],
+        ),
+    ],
+)
+def test_the_command_computes_each_state(arguments: list[str], amounts: list[str]) -> None:
+    told = asked(*arguments)
+
+    assert [one["amount"] for one in told] == amounts
+    assert all(one["cite"] and one["confidence"] for one in told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["US-ZZ", "--entity-type", "llc"], "Nothing is computed"),
+        (["US-TX", "--entity-type", "llc"], "depends on --revenue"),
+        (["US-TX", "--entity-type", "llc", "--revenue", "NaN"], "is no amount"),
+        (["US-NV", "--entity-type", "corporation"], "authorized stock"),
+    ],
+)
+def test_the_command_refuses_in_a_sentence(arguments: list[str], why: str) -> None:
+    with pytest.raises(CommandError, match=why):
+        call_command("state_amounts", *arguments)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("authorized", "par", "fee"), [(75_000, 1, "150"), (75_001, 1, None), (10_000_000, None, None)]
+)
+def test_a_nevada_list_costs_by_the_stock_on_file(
+    authorized: int, par: int | None, fee: str | None
+) -> None:
+    entity = EntityFactory(home_jurisdiction="US-NV")
+    ShareClassFactory(entity=entity, authorized=authorized, issued=0, par_value=par)
+
+    if fee is not None:
+        assert nevada_list_fee(entity) == Decimal(fee)
+        return
+    with pytest.raises(NotAllowed, match="needs review"):
+        nevada_list_fee(entity)
+
+
+@pytest.mark.django_db
+def test_a_nevada_list_of_unknown_stock_is_not_priced() -> None:
+    with pytest.raises(NotAllowed, match="Enter that of"):
+        nevada_list_fee(EntityFactory(home_jurisdiction="US-NV"))
