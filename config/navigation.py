@@ -90,7 +90,12 @@ SIDEBAR = [
     {
         "title": "Deadlines",
         "items": [
-            item("Deadlines", "event", "compliance.deadline"),
+            {
+                **item("Deadlines", "event", "compliance.deadline"),
+                "active": lambda request: (
+                    "/compliance/deadline/" in request.path and "/amendments/" not in request.path
+                ),
+            },
             {
                 "title": "Amendments",
                 "icon": "gavel",
