@@ -1,6 +1,6 @@
 """Changes to deadlines: who sees to them, what is met, waived or paused."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from django.contrib.auth.models import User
@@ -30,8 +30,10 @@ MOVES: dict[str, tuple[str, ...]] = {
 }
 
 
-def facts_of(registration: Registration) -> Facts:
-    """What the law needs to know of a registration."""
+def facts_of(
+    registration: Registration, events: Mapping[str, tuple[date, ...]] | None = None
+) -> Facts:
+    """What the law needs to know of a registration; who has read its events hands them in."""
     entity = registration.entity
     return Facts(
         kind=entity.kind,
@@ -41,7 +43,7 @@ def facts_of(registration: Registration) -> Facts:
         ended_on=registration.ended_on,
         fiscal_year_end=(entity.fiscal_year_end_month, entity.fiscal_year_end_day),
         traits=frozenset(registration.traits),
-        events=_events_of(registration),
+        events=_events_of(registration) if events is None else events,
     )
 
 

@@ -24,7 +24,7 @@ from compliance.calendars import is_calendar, working_days_before
 from compliance.deadlines import Facts, Owed, deadlines_for
 from compliance.due import add_months
 from compliance.history import remember_keys
-from compliance.models import Deadline, Reckoning, Registration
+from compliance.models import Deadline, Reckoning, Registration, RegistrationEvent
 from compliance.services import facts_of
 
 CHUNK = 1_000
@@ -133,8 +133,17 @@ def sync_deadlines(
 def _next_chunk(chosen: "QuerySet[Registration]", *, after: int) -> list[Registration]:
     """The next registrations by key, locked, so that two synchronisations cannot meet."""
     rows = chosen.filter(pk__gt=after).order_by("pk").select_related("entity")
-    rows = rows.only(*READ).prefetch_related("events")
-    return list(rows.select_for_update(of=("self",))[:CHUNK])
+    return list(rows.only(*READ).select_for_update(of=("self",))[:CHUNK])
+
+
+def _events_of(keys: Sequence[int]) -> dict[int, dict[str, tuple[date, ...]]]:
+    """What happened to each; few have events, and a prefetch would cost something for all."""
+    holding = RegistrationEvent.objects.holding().filter(registration__in=keys)
+    told: dict[int, dict[str, tuple[date, ...]]] = defaultdict(dict)
+    rows = holding.order_by("happened_on").values_list("registration_id", "name", "happened_on")
+    for registration, name, happened_on in rows:
+        told[registration][name] = (*told[registration].get(name, ()), happened_on)
+    return told
 
 
 def _to_reckon(
@@ -147,6 +156,7 @@ def _to_reckon(
     keys = [registration.pk for registration in chunk]
     reckoned = Reckoning.objects.filter(registration__in=keys, through__gte=through)
     before = dict(reckoned.values_list("registration_id", "sha256"))
+    events = _events_of(keys)
     counts.registrations += len(chunk)
     asked = []
     for registration in chunk:
@@ -157,7 +167,8 @@ def _to_reckon(
             left_out = counts.without_pack.get(registration.jurisdiction, 0)
             counts.without_pack[registration.jurisdiction] = left_out + 1
         else:
-            one = Asked(registration, pack, facts_of(registration))
+            facts = facts_of(registration, events.get(registration.pk, {}))
+            one = Asked(registration, pack, facts)
             if before.get(registration.pk) == one.sha256:
                 counts.unchanged += 1
             else:
